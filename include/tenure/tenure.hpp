@@ -1,0 +1,21 @@
+// Everything but app, adapters and testing.
+#pragma once
+
+#include "tenure/batch.hpp"
+#include "tenure/completion.hpp"
+#include "tenure/event.hpp"
+#include "tenure/handler.hpp"
+#include "tenure/ids.hpp"
+#include "tenure/options.hpp"
+#include "tenure/outcome.hpp"
+#include "tenure/owner.hpp"
+#include "tenure/port/clock.hpp"
+#include "tenure/port/effect_store.hpp"
+#include "tenure/port/logger.hpp"
+#include "tenure/port/observer.hpp"
+#include "tenure/port/source.hpp"
+#include "tenure/record.hpp"
+#include "tenure/result.hpp"
+#include "tenure/runtime.hpp"
+#include "tenure/time.hpp"
+#include "tenure/version.hpp"
