@@ -35,11 +35,12 @@ LAYERS = {
              "openssl/", "xxhash.h"}),
     "sim": ({"base", "core", "ports", "memory"}, {"tl/"}),
 }
-LAYERS["cli"] = (LAYERS["app"][0] | {"app", "judge"}, LAYERS["app"][1])
+LAYERS["demo"] = (LAYERS["app"][0] | {"app", "judge"}, LAYERS["app"][1])
+LAYERS["cli"] = (LAYERS["demo"][0] | {"demo"}, LAYERS["demo"][1])
 SYSTEM = re.compile(r"(sys|netinet|arpa|linux)/|(unistd|fcntl|poll|signal|pthread|spawn|dlfcn|"
                     r"netdb|errno|execinfo|cxxabi|sched|limits|time|termios|stdio|stdlib|string)"
                     r"\.h$")
-SYSTEM_LAYERS = {"base", "runtime", "kafka", "sqlite", "handler", "app", "judge", "cli"}
+SYSTEM_LAYERS = {"base", "runtime", "kafka", "sqlite", "handler", "app", "judge", "demo", "cli"}
 # A public header shows no library's types; port headers hold no implementation.
 PUBLIC_THIRD_PARTY = {"tl/"}
 

@@ -7,11 +7,9 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <system_error>
-
 #include <filesystem>
+#include <fstream>
+#include <system_error>
 
 namespace tenure::app {
 namespace {

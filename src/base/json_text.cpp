@@ -1,5 +1,6 @@
 #include "base/json_text.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -49,12 +50,23 @@ bool plain_in_json(char c) {
 void append_escaped(std::string& out, char c) {
   constexpr std::string_view digits = "0123456789abcdef";
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    default:
+      break;
   }
   const auto value = static_cast<std::uint8_t>(c);
   out += "\\u00";
@@ -129,9 +141,9 @@ void append_base64(std::string& out, std::string_view bytes) {
   out.resize(to + (bytes.size() + 2) / 3 * 4, '=');
   std::size_t at = 0;
   for (; bytes.size() - at >= 3; at += 3) {
-    const std::uint32_t group =
-        std::uint32_t{byte(bytes, at)} << 16 | std::uint32_t{byte(bytes, at + 1)} << 8 |
-        std::uint32_t{byte(bytes, at + 2)};
+    const std::uint32_t group = std::uint32_t{byte(bytes, at)} << 16 |
+                                std::uint32_t{byte(bytes, at + 1)} << 8 |
+                                std::uint32_t{byte(bytes, at + 2)};
     out[to++] = alphabet[group >> 18];
     out[to++] = alphabet[group >> 12 & 63];
     out[to++] = alphabet[group >> 6 & 63];
@@ -144,6 +156,24 @@ void append_base64(std::string& out, std::string_view bytes) {
   out[to++] = alphabet[group >> 18];
   out[to++] = alphabet[group >> 12 & 63];
   if (left == 2) out[to] = alphabet[group >> 6 & 63];
+}
+
+std::size_t json_nesting(std::string_view text) {
+  std::size_t depth = 0;
+  std::size_t deepest = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"') {
+      for (++i; i < text.size() && text[i] != '"'; ++i) {
+        if (text[i] == '\\') ++i;
+      }
+    } else if (c == '[' || c == '{') {
+      deepest = std::max(deepest, ++depth);
+    } else if ((c == ']' || c == '}') && depth > 0) {
+      --depth;
+    }
+  }
+  return deepest;
 }
 
 }  // namespace tenure

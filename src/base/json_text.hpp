@@ -12,7 +12,9 @@ namespace tenure {
 /// overlong, nothing above U+10FFFF.
 std::size_t utf8_prefix(std::string_view text);
 
-inline bool valid_utf8(std::string_view text) { return utf8_prefix(text) == text.size(); }
+inline bool valid_utf8(std::string_view text) {
+  return utf8_prefix(text) == text.size();
+}
 
 /// At most `bytes` of valid UTF-8, cut between characters.
 std::string_view cut_utf8(std::string_view text, std::size_t bytes);
@@ -25,5 +27,9 @@ void append_json_string(std::string& out, std::string_view text);
 
 /// Appends padded base64 of the standard alphabet (RFC 4648, section 4).
 void append_base64(std::string& out, std::string_view bytes);
+
+/// How deep arrays and objects of a JSON text are nested, without reading it: parsers that
+/// recurse need to know before.
+std::size_t json_nesting(std::string_view text);
 
 }  // namespace tenure

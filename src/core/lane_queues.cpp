@@ -41,7 +41,7 @@ void LaneQueues::forget_idle_keys() {
       ++live;
     }
   }
-  if (live > keys_max_ / 2) keys_max_ *= 2;
+  if (live > keys_max_ / 4) keys_max_ *= 2;
 }
 
 void LaneQueues::put_back(std::uint32_t slot, Ordinal ordinal) {

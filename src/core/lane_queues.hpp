@@ -6,8 +6,8 @@
 //   refers to the segments and admission times of its window.
 // Threads: none. Lifecycle: the window's.
 // Promises: a queue is in use by one run at most; queues are offered in the order in which they
-//   became ready; keys without records are forgotten whenever the table would grow, so it holds
-//   four times as many slots as keys were ever live at once, at most; no allocation in steady
+//   became ready; keys without records are forgotten whenever the table would grow, so there are
+//   at most eight times as many slots as keys were ever live at once; no allocation in steady
 //   state.
 #pragma once
 
@@ -56,20 +56,21 @@ class LaneQueues {
   void append(std::uint64_t hash, Ordinal ordinal, Instant now) {
     const std::uint32_t slot = slot_of(hash);
     Queue& queue = queues_[slot];
-    if (queue.records == 0) {
+    if (queue.records++ == 0) {
       queue.head = ordinal;
     } else {
       link(queue.tail, ordinal);
     }
     queue.tail = ordinal;
-    ++queue.records;
     if (queue.held != 0) return;
     ++queue.open;
-    if (queue.state == State::idle) {
-      offer(slot, now);
-    } else if (queue.state == State::ready || queue.state == State::waiting) {
+    if (queue.state == State::ready) {
       ++ready_;
-      if (queue.state == State::waiting && queue.open >= run_records_max_) push_ready(slot);
+    } else if (queue.state == State::idle) {
+      offer(slot, now);
+    } else if (queue.state == State::waiting) {
+      ++ready_;
+      if (queue.open >= run_records_max_) push_ready(slot);
     }
   }
 
@@ -120,8 +121,7 @@ class LaneQueues {
   [[nodiscard]] const Queue& operator[](std::uint32_t slot) const { return queues_[slot]; }
   /// The record chained behind `ordinal`, which must not be the last of its queue.
   static Ordinal following(const Segment& segment, Ordinal ordinal) {
-    const std::uint32_t low = segment.next[Segment::index(ordinal)];
-    return ordinal + static_cast<std::uint32_t>(low - static_cast<std::uint32_t>(ordinal));
+    return ordinal + (segment.at(ordinal).next - static_cast<std::uint32_t>(ordinal));
   }
   /// Records in ready and waiting queues.
   [[nodiscard]] std::uint64_t ready() const { return ready_; }
@@ -152,7 +152,7 @@ class LaneQueues {
     return following(segments_.at(ordinal), ordinal);
   }
   void link(Ordinal from, Ordinal to) {
-    segments_.at(from).next[Segment::index(from)] = static_cast<std::uint32_t>(to);
+    segments_.at(from).at(from).next = static_cast<std::uint32_t>(to);
   }
   void count_open(Queue& queue) const {
     queue.open = queue.records;

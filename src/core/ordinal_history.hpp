@@ -44,10 +44,22 @@ class OrdinalHistory {
     while (changes_.size() > 1 && changes_[1].from <= ordinal) changes_.pop_front();
   }
 
-  /// Halves the entries: every second one takes the value of the one before. What is left is
-  /// finer towards the end, since the end has been thinned less often.
-  void thin() {
-    changes_.retain([](std::size_t index, const Change&) { return index % 2 == 0; });
+  /// The second lowest ordinal with a change; beyond all when there is one change only.
+  [[nodiscard]] Ordinal next_change() const {
+    return changes_.size() > 1 ? changes_[1].from : ~Ordinal{0};
+  }
+
+  /// Drops a change when the value before it will do for its ordinals too: `will_do(value,
+  /// following value)`. The first and the last change stay.
+  template <class WillDo>
+  void thin(WillDo will_do) {
+    T kept = changes_.front().value;
+    changes_.retain([&](std::size_t index, const Change& change) {
+      const bool inner = index != 0 && index + 1 < changes_.size();
+      if (inner && will_do(kept, changes_[index + 1].value)) return false;
+      kept = change.value;
+      return true;
+    });
   }
 
  private:

@@ -23,6 +23,14 @@ struct Segment {
   static constexpr std::uint32_t records = 1U << shift;
   using Bits = std::array<std::uint64_t, records / 64>;
 
+  // In the order of Delivered and RunRecord, so that copying takes few moves.
+  struct Slot {
+    MessageHandle message = nullptr;  ///< null: undecodable, or freed by a drop
+    Offset offset;
+    std::uint32_t bytes = 0;
+    std::uint32_t next = 0;  ///< low half of the next ordinal in its queue
+  };
+
   static constexpr std::uint32_t index(Ordinal ordinal) {
     return static_cast<std::uint32_t>(ordinal) & (records - 1);
   }
@@ -31,6 +39,9 @@ struct Segment {
   [[nodiscard]] static bool test(const Bits& bits, std::uint32_t at) {
     return (bits[at / 64] >> (at % 64) & 1) != 0;
   }
+  [[nodiscard]] Slot& at(Ordinal ordinal) { return slot[index(ordinal)]; }
+  [[nodiscard]] const Slot& at(Ordinal ordinal) const { return slot[index(ordinal)]; }
+
   static void set(Bits& bits, std::uint32_t at) { bits[at / 64] |= mask(at); }
   static void clear(Bits& bits, std::uint32_t at) { bits[at / 64] &= ~mask(at); }
 
@@ -62,6 +73,11 @@ struct Segment {
     return missing == 0;
   }
 
+  /// How many records from `at` on are done, as far as one word tells; all 64 is more.
+  [[nodiscard]] std::uint32_t done_from(std::uint32_t at) const {
+    return static_cast<std::uint32_t>(std::countr_one(done[at / 64] >> (at % 64)));
+  }
+
   /// First place in [from, to) that is not done / ready / not ready; `to` when there is none.
   [[nodiscard]] std::uint32_t first_not_done(std::uint32_t from, std::uint32_t to) const {
     return first(from, to, [this](std::uint32_t word) { return ~done[word]; });
@@ -82,10 +98,7 @@ struct Segment {
 
   Bits done{}, held{}, lent{};
   std::uint32_t terminal = 0;  ///< bits set in `done`; the segment folds at `records`
-  std::array<MessageHandle, records> message;  ///< null: undecodable, or freed by a drop
-  std::array<Offset, records> offset;
-  std::array<std::uint32_t, records> bytes;
-  std::array<std::uint32_t, records> next;  ///< low half of the next ordinal in its queue
+  std::array<Slot, records> slot;
 
  private:
   static constexpr std::uint64_t mask(std::uint32_t at) { return std::uint64_t{1} << (at % 64); }

@@ -61,13 +61,14 @@ class Segments {
 
  private:
   [[nodiscard]] std::size_t place(std::uint64_t number) const {
-    return static_cast<std::size_t>(number) & (ring_.size() - 1);
+    return static_cast<std::size_t>(number) & mask_;
   }
 
   [[gnu::noinline]] void append() {
     if (end_ - begin_ == ring_.size()) {
       std::vector<std::unique_ptr<Segment>> old(ring_.empty() ? 4 : ring_.size() * 2);
       old.swap(ring_);
+      mask_ = ring_.size() - 1;
       for (std::uint64_t number = begin_; number < end_; ++number) {
         ring_[place(number)] = std::move(old[static_cast<std::size_t>(number) & (old.size() - 1)]);
       }
@@ -85,6 +86,7 @@ class Segments {
   }
 
   std::vector<std::unique_ptr<Segment>> ring_;  // by number, a power of two; null = folded
+  std::size_t mask_ = 0;                        // ring_.size() - 1
   std::uint64_t begin_ = 0;                     // segment numbers [begin_, end_) are in the ring
   std::uint64_t end_ = 0;
   std::size_t live_ = 0;

@@ -34,7 +34,8 @@ class SlidingVector {
     if (++head_ == items_.size()) clear();
   }
 
-  /// Keeps only the items for which `keep(index, item)` is true, in their order.
+  /// Keeps only the items for which `keep(index, item)` is true, in their order. `keep` sees the
+  /// items behind `index` as they were.
   template <class Keep>
   void retain(Keep keep) {
     std::size_t out = head_;

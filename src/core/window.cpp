@@ -9,7 +9,7 @@
 namespace tenure::core {
 namespace {
 
-// Admission times kept; beyond that they are thinned (oldest_incomplete_since).
+// Beyond so many, times of admission are thinned.
 constexpr std::size_t admission_times_max = 1024;
 
 constexpr std::uint32_t no_queue = 0;
@@ -49,73 +49,86 @@ Window::Admitted Window::admit(std::span<const Delivered> records, Instant now,
                                std::vector<Held>& held, std::vector<MessageHandle>& freed) {
   now_ = std::max(now_, now);
   Admitted admitted;
-  const Ordinal first_of_call = next_;
-  std::size_t in = 0;
-  while (in < records.size()) {
-    if (records[in].offset < position_) {
-      ++admitted.below_position;
-      if (records[in].message != nullptr) freed.push_back(records[in].message);
-      ++in;
-      continue;
-    }
-    if (next_ == first_of_call) admitted_at_.record(next_, now_);
-    // One segment's share. Locals, since the compiler must assume that the stores below could
-    // change any member.
-    Segment& segment = segments_.writable(next_);
-    const std::uint32_t begin = Segment::index(next_);
-    const Ordinal base = next_ - begin;
-    const bool queued = shape_ == Shape::queued;
-    const Offset special_below = dropped_ ? Offset(INT64_MAX) : stored_ceiling_;
-    Offset position = position_;
-    LeaderEpoch epoch = epochs_.newest();
-    std::uint32_t at = begin;
-    std::uint32_t plain = 0;
-    std::uint64_t bytes = 0;
-    for (; in < records.size() && at < Segment::records; ++in) {
-      const Delivered& record = records[in];
-      if (record.offset < position) [[unlikely]] {
-        ++admitted.below_position;
-        if (record.message != nullptr) freed.push_back(record.message);
-        continue;
-      }
-      segment.message[at] = record.message;
-      segment.offset[at] = record.offset;
-      segment.bytes[at] = record.bytes;
-      position = record.offset.next();
-      if (record.leader_epoch != epoch) [[unlikely]] {
-        epoch = record.leader_epoch;
-        epochs_.record(base + at, epoch);
-      }
-      if (record.message == nullptr || record.offset < special_below) [[unlikely]] {
-        admit_special(record, segment, base + at, admitted, held, freed);
-      } else {
-        bytes += record.bytes;
-        ++plain;
-        if (queued) enqueue(record.hash, base + at);
-      }
-      ++at;
-    }
-    position_ = position;
-    next_ = base + at;
-    bytes_ += bytes;
-    unfinished_ += plain;
-    if (shape_ == Shape::scattered) fresh_ready_ += plain;
-    admitted.records += at - begin;
-    if (segment.terminal == Segment::records) segments_.fold(base);
+  const Ordinal first = next_;
+  const Delivered* record = records.data();
+  const Delivered* const end = record + records.size();
+  while (record != end) {
+    record = admit_plain(record, end);
+    if (record != end) admit_one(*record++, admitted, held, freed);
   }
-  if (admitted_at_.size() > admission_times_max) admitted_at_.thin();
+  admitted.records = static_cast<std::uint32_t>(next_ - first);
+  if (admitted_at_.size() > admission_times_max) thin_admission_times();
   if (admitted.already_stored != 0) advance();
   return admitted;
 }
 
-// A record that is not simply ready: undecodable, stored by an earlier owner, or too late (R1).
-void Window::admit_special(const Delivered& record, Segment& segment, Ordinal ordinal,
-                           Admitted& admitted, std::vector<Held>& held,
-                           std::vector<MessageHandle>& freed) {
+// Behind a record that is stuck for long, times of admission are kept to 2 % of their age: some
+// hundred of them whatever the time.
+void Window::thin_admission_times() {
+  admitted_at_.thin([this](Instant before, Instant following) {
+    return (following - before) * 50 <= now_ - following;
+  });
+}
+
+// Takes records that are simply ready, as nearly all are; answers the first that is not.
+const Delivered* Window::admit_plain(const Delivered* record, const Delivered* end) {
+  if (dropped_ || position_ < stored_ceiling_) return record;
+  const LeaderEpoch epoch = epochs_.newest();
+  Offset position = position_;
+  const auto plain = [&position, epoch](const Delivered& one) {
+    return one.offset >= position && one.message != nullptr && one.leader_epoch == epoch;
+  };
+  while (record != end && plain(*record)) {
+    const Ordinal first = next_;
+    Segment& segment = segments_.writable(first);
+    Segment::Slot* slot = &segment.at(first);
+    const Delivered* const begin = record;
+    const Delivered* const full =
+        begin + std::min<std::ptrdiff_t>(end - begin, Segment::records - Segment::index(first));
+    std::uint64_t bytes = 0;
+    for (; record != full && plain(*record); ++record, ++slot) {
+      const MessageHandle message = record->message;
+      const Offset offset = record->offset;
+      slot->message = message;
+      slot->offset = offset;
+      slot->bytes = record->bytes;
+      bytes += record->bytes;
+      position = offset.next();
+    }
+    const auto count = static_cast<std::uint64_t>(record - begin);
+    note_admission(first);
+    next_ += count;
+    position_ = position;
+    bytes_ += bytes;
+    unfinished_ += count;
+    if (shape_ == Shape::scattered) {
+      fresh_ready_ += count;
+    } else if (shape_ == Shape::queued) {
+      enqueue(std::span(begin, record), first);
+    }
+  }
+  return record;
+}
+
+void Window::admit_one(const Delivered& record, Admitted& admitted, std::vector<Held>& held,
+                       std::vector<MessageHandle>& freed) {
+  if (record.offset < position_) {
+    ++admitted.below_position;
+    if (record.message != nullptr) freed.push_back(record.message);
+    return;
+  }
+  const Ordinal ordinal = next_++;
+  Segment& segment = segments_.writable(ordinal);
   const std::uint32_t at = Segment::index(ordinal);
+  segment.slot[at] = {record.message, record.offset, 0, 0};
+  position_ = record.offset.next();
+  if (record.leader_epoch != epochs_.newest()) {
+    epochs_.record(ordinal, record.leader_epoch);
+    forget_at_ = std::min(forget_at_, ordinal);
+  }
+  note_admission(ordinal);
   if (record.message == nullptr) {
     // What it holds is unknown, so is its lane: it holds them all (queues, deferred_).
-    segment.bytes[at] = 0;
     ++unfinished_;
     if (shape_ == Shape::queued) undecodable_.push_back(ordinal);
     if (dropped_) return;
@@ -129,10 +142,11 @@ void Window::admit_special(const Delivered& record, Segment& segment, Ordinal or
     admitted.stored_last = record.offset;
     freed.push_back(record.message);
     Segment::set(segment.done, at);
-    ++segment.terminal;
+    if (++segment.terminal == Segment::records) segments_.fold(ordinal);
     return;
   }
   ++unfinished_;
+  segment.slot[at].bytes = record.bytes;
   bytes_ += record.bytes;
   if (dropped_) {
     free_message(segment, ordinal, freed);
@@ -140,14 +154,20 @@ void Window::admit_special(const Delivered& record, Segment& segment, Ordinal or
     ++fresh_ready_;
   }
   // Dropped ones too: their lane stands at them.
-  if (shape_ == Shape::queued) enqueue(record.hash, ordinal);
+  if (shape_ == Shape::queued) enqueue(std::span(&record, 1), ordinal);
 }
 
-void Window::enqueue(std::uint64_t hash, Ordinal ordinal) {
+inline void Window::note_admission(Ordinal ordinal) {
+  if (admitted_at_.newest() == now_) return;
+  admitted_at_.record(ordinal, now_);
+  forget_at_ = std::min(forget_at_, ordinal);
+}
+
+void Window::enqueue(std::span<const Delivered> records, Ordinal first) {
   if (undecodable_.empty()) [[likely]] {
-    queues_.append(hash, ordinal, now_);
+    for (const Delivered& record : records) queues_.append(record.hash, first++, now_);
   } else {
-    deferred_.push_back({ordinal, hash});
+    for (const Delivered& record : records) deferred_.push_back({first++, record.hash});
   }
 }
 
@@ -172,26 +192,37 @@ void Window::skip_to(Offset offset) {
 bool Window::take(Run& run, std::uint32_t records_max, Instant now) {
   now_ = std::max(now_, now);
   const std::uint32_t limit = std::min(records_max, options_.run_records_max);
-  if (dropped_ || limit == 0) return false;
-  std::size_t taken = 0;
-  run.lane = 0;
+  if (limit == 0) return false;
   run.key_slot = 0;
+  std::size_t taken = 0;
   switch (shape_) {
     case Shape::scattered:
-      taken = returned_.empty() ? take_fresh(run, limit, now_) : take_returned(run, limit);
+      taken = returned_.empty() ? take_fresh(run, limit) : take_returned(run, limit);
       break;
     case Shape::single:
-      taken = take_single(run, limit, now_);
+      taken = take_single(run, limit);
       break;
     case Shape::queued:
-      taken = take_queue(run, limit, now_);
+      taken = take_queue(run, limit);
       break;
   }
   if (taken == 0) return false;
   lent_ += taken;
-  if (run.records.size() > taken) run.records.resize(taken);
+  if (run.records.size() != taken) run.records.resize(taken);
+  // What is the same for all records, but for a while after a change of leader or a retry.
+  if (epochs_.size() != 1) [[unlikely]] {
+    for (RunRecord& record : run.records) record.leader_epoch = epochs_.at(record.ordinal);
+  }
+  if (!attempts_.empty()) [[unlikely]] {
+    for (RunRecord& record : run.records) record.attempt = attempt_of(record.ordinal);
+  }
   run.owner = {};
-  run.lane_from = stored_.empty() ? Offset() : stored_[run.lane];
+  run.lane = 0;
+  run.lane_from = {};
+  if (!stored_.empty()) {
+    run.lane = static_cast<std::uint16_t>(run.key_slot);
+    run.lane_from = stored_[run.key_slot];
+  }
   run.fence.reset();
   run.failures.clear();
   run.again = AgainCause::contention;
@@ -215,10 +246,10 @@ std::size_t Window::take_returned(Run& run, std::uint32_t limit) {
   return taken;
 }
 
-std::size_t Window::take_fresh(Run& run, std::uint32_t limit, Instant now) {
+std::size_t Window::take_fresh(Run& run, std::uint32_t limit) {
   if (fresh_ready_ == 0) return 0;
   const Ordinal first = first_fresh();
-  if (due(fresh_ready_, first) > now) return 0;
+  if (due(fresh_ready_, first) > now_) return 0;
   Ordinal at = first;
   while (at < next_ && at - first < limit) {
     Segment* const segment = segments_.find(at);
@@ -238,12 +269,12 @@ std::size_t Window::take_fresh(Run& run, std::uint32_t limit, Instant now) {
   return static_cast<std::size_t>(at - first);
 }
 
-std::size_t Window::take_single(Run& run, std::uint32_t limit, Instant now) {
-  if (single_lent_ || single_reserved_) return 0;
+std::size_t Window::take_single(Run& run, std::uint32_t limit) {
+  if (dropped_ || single_lent_ || single_reserved_) return 0;
   Ordinal at = first_incomplete(std::max(cursor_, first_));
   cursor_ = at;
   if (at == next_ || segments_.at(at).is_held(Segment::index(at))) return 0;
-  if (options_.run_wait > Duration::zero() && due(ready_single(), at) > now) return 0;
+  if (options_.run_wait > Duration::zero() && due(ready_single(), at) > now_) return 0;
   std::size_t taken = 0;
   while (at < next_ && taken < limit) {
     Segment& segment = segments_.at(at);
@@ -262,58 +293,48 @@ std::size_t Window::take_single(Run& run, std::uint32_t limit, Instant now) {
   return taken;
 }
 
-std::size_t Window::take_queue(Run& run, std::uint32_t limit, Instant now) {
-  const std::uint32_t slot = queues_.next(now);
+inline std::size_t Window::take_queue(Run& run, std::uint32_t limit) {
+  const std::uint32_t slot = queues_.next(now_);
   if (slot == LaneQueues::none) return 0;
   const LaneQueues::Queue& queue = queues_[slot];
   const std::uint32_t count = std::min(limit, queue.open);
   if (run.records.size() < count) run.records.resize(count);
-  RunRecord* const out = run.records.data();
+  run.key_slot = slot;
+  RunRecord* out = run.records.data();
   const LeaderEpoch epoch = epochs_.newest();
   Ordinal ordinal = queue.head;
-  for (std::uint32_t n = 0; n < count; ++n) {
+  for (std::uint32_t n = count; n != 0; --n, ++out) {
     Segment& segment = segments_.at(ordinal);
-    lend(segment, ordinal, epoch, out[n]);
+    lend(segment, ordinal, epoch, *out);
     Segment::set(segment.lent, Segment::index(ordinal));
     ordinal = LaneQueues::following(segment, ordinal);
   }
   queues_.lend(slot, count, ordinal);
-  complete(std::span(out, count));
-  run.key_slot = slot;
-  if (!stored_.empty()) run.lane = static_cast<std::uint16_t>(slot);
   return count;
 }
 
 void Window::lend_span(Segment& segment, Ordinal from, std::uint32_t count, Run& run,
                        std::size_t at) {
   if (run.records.size() < at + count) run.records.resize(at + count);
-  RunRecord* const out = run.records.data() + at;
+  RunRecord* out = run.records.data() + at;
   const LeaderEpoch epoch = epochs_.newest();
-  for (std::uint32_t n = 0; n < count; ++n) lend(segment, from + n, epoch, out[n]);
+  for (std::uint32_t n = 0; n < count; ++n, ++out) lend(segment, from + n, epoch, *out);
   segment.lend(Segment::index(from), Segment::index(from) + count);
-  complete(std::span(out, count));
 }
 
 inline void Window::lend(const Segment& segment, Ordinal ordinal, LeaderEpoch epoch,
                          RunRecord& out) {
-  const std::uint32_t at = Segment::index(ordinal);
-  out.message = segment.message[at];
-  out.offset = segment.offset[at];
+  const Segment::Slot& slot = segment.at(ordinal);
+  const MessageHandle message = slot.message;
+  const Offset offset = slot.offset;
+  const std::uint32_t bytes = slot.bytes;
+  out.message = message;
+  out.offset = offset;
   out.ordinal = ordinal;
-  out.bytes = segment.bytes[at];
+  out.bytes = bytes;
   out.leader_epoch = epoch;
   out.attempt = 1;
   out.result = RecordResult::unstarted;
-}
-
-// What is the same for all records, but for a while after a change of leader or a retry.
-inline void Window::complete(std::span<RunRecord> records) const {
-  if (epochs_.size() != 1) [[unlikely]] {
-    for (RunRecord& record : records) record.leader_epoch = epochs_.at(record.ordinal);
-  }
-  if (!attempts_.empty()) [[unlikely]] {
-    for (RunRecord& record : records) record.attempt = attempt_of(record.ordinal);
-  }
 }
 
 // When a queue with that many ready records from `first` on may be taken from.
@@ -359,9 +380,13 @@ void Window::settle(Run& run, Instant now, std::vector<Held>& held,
   now_ = std::max(now_, now);
   const std::span<const RunRecord> records = run.records;
   TENURE_ASSERT(!records.empty() && records.size() <= lent_, "O5 a run is settled once");
-  const std::size_t done = settle_terminal(records, freed);
+  const std::size_t done =
+      shape_ == Shape::queued ? settle_chain(records, freed) : settle_spans(records, freed);
   lent_ -= records.size();
   unfinished_ -= done;
+  if (!attempts_.empty()) [[unlikely]] {
+    for (const RunRecord& record : records.first(done)) attempts_.erase(record.ordinal);
+  }
   if (done < records.size()) settle_from(done, run, held, freed);
   switch (shape_) {
     case Shape::scattered:
@@ -380,20 +405,21 @@ void Window::settle(Run& run, Instant now, std::vector<Held>& held,
   advance();
 }
 
-// The terminal records in front: with luck, all. Answers how many.
-inline std::size_t Window::settle_terminal(std::span<const RunRecord> records,
-                                           std::vector<MessageHandle>& freed) {
+// The terminal records in front: with luck, all. Answers how many. Without queues a run is one
+// stretch of ordinals, or a few.
+inline std::size_t Window::settle_spans(std::span<const RunRecord> records,
+                                        std::vector<MessageHandle>& freed) {
   std::uint64_t bytes = 0;
-  std::size_t done = 0;
-  const bool queued = shape_ == Shape::queued;
-  for (; done < records.size() && terminal(records[done].result); ++done) {
-    freed.push_back(records[done].message);
-    bytes += records[done].bytes;
-    if (queued) finish_lent(records[done].ordinal);
+  const RunRecord* const begin = records.data();
+  const RunRecord* const end = begin + records.size();
+  const RunRecord* record = begin;
+  for (; record != end && terminal(record->result); ++record) {
+    freed.push_back(record->message);
+    bytes += record->bytes;
   }
   bytes_ -= bytes;
-  // Without lanes a run is one stretch of ordinals, or a few.
-  for (std::size_t from = 0; !queued && from < done;) {
+  const auto done = static_cast<std::size_t>(record - begin);
+  for (std::size_t from = 0; from < done;) {
     std::size_t to = done;
     const Ordinal first = records[from].ordinal;
     if (records[to - 1].ordinal - first != to - 1 - from) {
@@ -403,10 +429,22 @@ inline std::size_t Window::settle_terminal(std::span<const RunRecord> records,
     finish_lent(first, to - from);
     from = to;
   }
-  if (!attempts_.empty()) [[unlikely]] {
-    for (const RunRecord& record : records.first(done)) attempts_.erase(record.ordinal);
-  }
   return done;
+}
+
+inline std::size_t Window::settle_chain(std::span<const RunRecord> records,
+                                        std::vector<MessageHandle>& freed) {
+  std::uint64_t bytes = 0;
+  const RunRecord* const begin = records.data();
+  const RunRecord* const end = begin + records.size();
+  const RunRecord* record = begin;
+  for (; record != end && terminal(record->result); ++record) {
+    freed.push_back(record->message);
+    bytes += record->bytes;
+    finish_lent(record->ordinal);
+  }
+  bytes_ -= bytes;
+  return static_cast<std::size_t>(record - begin);
 }
 
 // The records from the first on that did not become terminal.
@@ -473,7 +511,7 @@ void Window::finish_lent(Ordinal from, std::uint64_t count) {
 void Window::release(Ordinal held, bool counts, Instant now) {
   if (dropped_) return;
   now_ = std::max(now_, now);
-  TENURE_ASSERT(unfinished_segment(held).message[Segment::index(held)] != nullptr,
+  TENURE_ASSERT(unfinished_segment(held).at(held).message != nullptr,
                 "F1 of an undecodable record there is nothing to try");
   const std::uint32_t slot = unhold(held);
   if (counts) {
@@ -613,22 +651,23 @@ std::uint32_t Window::unhold(Ordinal ordinal) {
 }
 
 void Window::free_message(Segment& segment, Ordinal ordinal, std::vector<MessageHandle>& freed) {
-  const std::uint32_t at = Segment::index(ordinal);
-  if (segment.message[at] == nullptr) return;
-  freed.push_back(segment.message[at]);
-  segment.message[at] = nullptr;
-  bytes_ -= segment.bytes[at];
+  Segment::Slot& slot = segment.at(ordinal);
+  if (slot.message == nullptr) return;
+  freed.push_back(slot.message);
+  slot.message = nullptr;
+  bytes_ -= slot.bytes;
 }
 
-// Moves the frontier over everything terminal.
+void Window::forget_passed() {
+  epochs_.forget_below(first_ - 1);
+  admitted_at_.forget_below(first_);
+  forget_at_ = std::min(epochs_.next_change(), admitted_at_.next_change());
+}
+
 void Window::pass_done() {
   first_ = first_incomplete(first_);
   segments_.release_below(first_);
-  epochs_.forget_below(first_ - 1);
-  admitted_at_.forget_below(first_);
-  const Offset now_at = frontier();
-  TENURE_ASSERT(now_at > floor_, "F2 the frontier never goes back");
-  floor_ = now_at;
+  passed();
 }
 
 Ordinal Window::first_incomplete(Ordinal from) const {

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -139,7 +140,7 @@ class Window {
   /// Records held; 0 once dropped.
   [[nodiscard]] std::uint64_t held() const { return dropped_ ? 0 : held_.size(); }
   /// When the record at the frontier was admitted; never when none is incomplete. Exact while
-  /// fewer than 1024 later admissions are behind it, then early by at most 1 % of its age.
+  /// fewer than 1024 admissions are behind it, then early by at most 2 % of its age.
   [[nodiscard]] Instant oldest_incomplete_since() const;
   /// Memory, for tests: segments that hold records; queues there is room for.
   [[nodiscard]] std::size_t segments_in_use() const { return segments_.live(); }
@@ -172,24 +173,26 @@ class Window {
     std::uint64_t hash = 0;
   };
 
-  void admit_special(const Delivered& record, Segment& segment, Ordinal ordinal, Admitted& admitted,
-                     std::vector<Held>& held, std::vector<MessageHandle>& freed);
-  void enqueue(std::uint64_t hash, Ordinal ordinal);
+  const Delivered* admit_plain(const Delivered* record, const Delivered* end);
+  void admit_one(const Delivered& record, Admitted& admitted, std::vector<Held>& held,
+                 std::vector<MessageHandle>& freed);
+  void thin_admission_times();
+  void note_admission(Ordinal ordinal);
+  void enqueue(std::span<const Delivered> records, Ordinal first);
   void enqueue_deferred();
 
   std::size_t take_returned(Run& run, std::uint32_t limit);
-  std::size_t take_fresh(Run& run, std::uint32_t limit, Instant now);
-  std::size_t take_single(Run& run, std::uint32_t limit, Instant now);
-  std::size_t take_queue(Run& run, std::uint32_t limit, Instant now);
+  std::size_t take_fresh(Run& run, std::uint32_t limit);
+  std::size_t take_single(Run& run, std::uint32_t limit);
+  std::size_t take_queue(Run& run, std::uint32_t limit);
   void lend_span(Segment& segment, Ordinal from, std::uint32_t count, Run& run, std::size_t at);
   static void lend(const Segment& segment, Ordinal ordinal, LeaderEpoch epoch, RunRecord& out);
-  void complete(std::span<RunRecord> records) const;
   [[nodiscard]] Instant due(std::uint64_t ready, Ordinal first) const;
 
   void settle_from(std::size_t at, Run& run, std::vector<Held>& held,
                    std::vector<MessageHandle>& freed);
-  std::size_t settle_terminal(std::span<const RunRecord> records,
-                              std::vector<MessageHandle>& freed);
+  std::size_t settle_spans(std::span<const RunRecord> records, std::vector<MessageHandle>& freed);
+  std::size_t settle_chain(std::span<const RunRecord> records, std::vector<MessageHandle>& freed);
   void finish_lent(Ordinal ordinal);
   void finish_lent(Ordinal from, std::uint64_t count);
   [[nodiscard]] Segment& unfinished_segment(Ordinal ordinal) const {
@@ -200,11 +203,26 @@ class Window {
   }
   std::uint32_t unhold(Ordinal ordinal);
   void free_message(Segment& segment, Ordinal ordinal, std::vector<MessageHandle>& freed);
+  // Moves the frontier over what is done.
   void advance() {
     if (first_ == next_) return;
     const Segment* const segment = segments_.find(first_);
-    if (segment == nullptr || segment->is_done(Segment::index(first_))) pass_done();
+    const std::uint32_t at = Segment::index(first_);
+    const std::uint32_t done = segment == nullptr ? 64 : segment->done_from(at);
+    if (done == 0) return;
+    if (at % 64 + done < 64) {
+      first_ += done;
+      passed();
+    } else {
+      pass_done();
+    }
   }
+  void passed() {
+    if (first_ >= forget_at_) forget_passed();
+    TENURE_ASSERT_SLOW(frontier() > std::exchange(floor_, frontier()),
+                       "F2 the frontier never goes back");
+  }
+  void forget_passed();
   void pass_done();
 
   [[nodiscard]] Ordinal first_incomplete(Ordinal from) const;
@@ -212,7 +230,7 @@ class Window {
   [[nodiscard]] std::uint64_t ready_single() const;
   [[nodiscard]] std::uint16_t attempt_of(Ordinal ordinal) const;
   [[nodiscard]] Offset offset_of(Ordinal ordinal) const {
-    return segments_.at(ordinal).offset[Segment::index(ordinal)];
+    return segments_.at(ordinal).at(ordinal).offset;
   }
 
   const Options options_;
@@ -222,11 +240,12 @@ class Window {
   Ordinal first_ = 0;  // the first incomplete record, or next_
   Ordinal next_ = 0;   // of the next record to be admitted
   Offset position_;
-  Offset floor_;  // highest frontier so far (F2)
+  Offset floor_;  // highest frontier so far (F2), for slow checks
   Segments segments_;
   OrdinalHistory<LeaderEpoch> epochs_{no_leader_epoch};
   OrdinalHistory<Instant> admitted_at_{Instant{}};
-  Instant now_{};  // latest time seen
+  Ordinal forget_at_ = ~Ordinal{0};  // first_ from which on one of the two may forget
+  Instant now_{};                    // latest time seen
 
   std::uint64_t unfinished_ = 0;
   std::uint64_t lent_ = 0;

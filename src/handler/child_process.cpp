@@ -52,7 +52,7 @@ struct ChildSide {
 
 /// Between fork and exec: async-signal-safe calls only.
 [[noreturn]] void become(const ChildSide& side) {
-  struct sigaction plain {};
+  struct sigaction plain{};
   plain.sa_handler = SIG_DFL;
   for (int number = 1; number < NSIG; ++number) ::sigaction(number, &plain, nullptr);
   sigset_t none;
@@ -78,14 +78,14 @@ struct ChildSide {
 }
 
 bool is_executable_file(const std::string& path) {
-  struct stat status {};
+  struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
          ::access(path.c_str(), X_OK) == 0;
 }
 
 std::string explain(const std::string& command, const std::string& path, int error) {
   std::string_view fix;
-  struct stat status {};
+  struct stat status{};
   const bool exists = ::stat(path.c_str(), &status) == 0;
   switch (error) {
     case ENOENT:
@@ -119,8 +119,7 @@ void Descriptor::close() noexcept {
   fd_ = -1;
 }
 
-ProgramImage::ProgramImage(std::vector<std::string> arguments,
-                           std::vector<std::string> environment)
+ProgramImage::ProgramImage(std::vector<std::string> arguments, std::vector<std::string> environment)
     : arguments_(std::move(arguments)), environment_(std::move(environment)) {}
 
 std::string ProgramImage::find() const {
@@ -184,7 +183,9 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   return *this;
 }
 
-ChildProcess::~ChildProcess() { end(); }
+ChildProcess::~ChildProcess() {
+  end();
+}
 
 void ChildProcess::end() noexcept {
   if (pid_ == 0 || gone_) return;
@@ -211,10 +212,14 @@ bool ChildProcess::spawn(const ProgramImage& image,
   const std::vector<char*> argv = image.argv();
   const std::vector<char*> envp = image.envp(more_environment);
   const long limit = ::sysconf(_SC_OPEN_MAX);
-  const ChildSide side{in_read.get(),       out_write.get(),
-                       err_write.get(),     report_write.get(),
-                       ::getpid(),          path.c_str(),
-                       argv.data(),         envp.data(),
+  const ChildSide side{in_read.get(),
+                       out_write.get(),
+                       err_write.get(),
+                       report_write.get(),
+                       ::getpid(),
+                       path.c_str(),
+                       argv.data(),
+                       envp.data(),
                        limit > 0 && limit < 65536 ? static_cast<int>(limit) : 65536};
 
   const pid_t pid = ::fork();

@@ -93,7 +93,8 @@ void ExecAlive::act(std::size_t index, Time now) {
       break;
     case State::waiting:
     case State::ready:
-    case State::closed: break;
+    case State::closed:
+      break;
   }
 }
 
@@ -179,7 +180,9 @@ void ExecAlive::ready(std::span<const pollfd> descriptors, Time now) {
     if (descriptors[i].revents == 0) continue;
     Slot& slot = slots_[watched_[i].first];
     switch (watched_[i].second) {
-      case Stream::output: read_output(slot, now); break;
+      case Stream::output:
+        read_output(slot, now);
+        break;
       case Stream::errors:
         if (!log_output(slot.child.err.get(), slot.errors, slot.child.pid(),
                         [](std::string_view) {})) {
@@ -217,8 +220,8 @@ void ExecAlive::take_lines(Slot& slot, Time now) {
   std::string_view line;
   while (!slot.deaf && slot.lines.next(line)) take_line(slot, line, now);
   if (!slot.deaf && slot.lines.too_long()) {
-    break_protocol(slot, fmt::format("a line is longer than line_bytes ({})",
-                                     options().line_bytes));
+    break_protocol(slot,
+                   fmt::format("a line is longer than line_bytes ({})", options().line_bytes));
   }
 }
 
@@ -323,9 +326,8 @@ void ExecAlive::wait_for_start(Slot& slot, Time now) {
     slot.state = State::closed;
     return;
   }
-  slot.backoff = slot.backoff.count() == 0
-                     ? options().restart_min
-                     : std::min(slot.backoff * 2, options().restart_max);
+  slot.backoff = slot.backoff.count() == 0 ? options().restart_min
+                                           : std::min(slot.backoff * 2, options().restart_max);
   slot.state = State::waiting;
   slot.due = now + slot.backoff;
 }

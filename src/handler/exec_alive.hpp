@@ -35,9 +35,9 @@ class ExecAlive final : public ExecPool {
     waiting,   ///< no process; starts at `due`
     starting,  ///< hello sent; must answer by `due`
     ready,
-    closing,   ///< bye sent; SIGTERM at `due`, then SIGKILL at `kill_at`
-    ending,    ///< will take no more records; killed at `due` unless gone by itself
-    closed,    ///< no process, for good
+    closing,  ///< bye sent; SIGTERM at `due`, then SIGKILL at `kill_at`
+    ending,   ///< will take no more records; killed at `due` unless gone by itself
+    closed,   ///< no process, for good
   };
 
   struct Slot {
@@ -48,13 +48,13 @@ class ExecAlive final : public ExecPool {
     ChildProcess child;
     LineReader lines;
     LineReader errors;
-    std::string output;       ///< to be written to its stdin
-    std::size_t written = 0;  ///< of `output`
-    bool close_input = false; ///< once `output` is written
-    bool deaf = false;        ///< broke the protocol: nothing it says counts any more
-    bool useful = false;      ///< has answered a record
-    std::set<AttemptId> ids;  ///< attempts it has
-    std::size_t overdue = 0;  ///< of these, past their timeout
+    std::string output;        ///< to be written to its stdin
+    std::size_t written = 0;   ///< of `output`
+    bool close_input = false;  ///< once `output` is written
+    bool deaf = false;         ///< broke the protocol: nothing it says counts any more
+    bool useful = false;       ///< has answered a record
+    std::set<AttemptId> ids;   ///< attempts it has
+    std::size_t overdue = 0;   ///< of these, past their timeout
     std::chrono::milliseconds backoff{};
     std::string cause;  ///< why it was killed; empty: it ended by itself
     std::string error;

@@ -7,7 +7,9 @@
 
 namespace tenure::handler {
 
-void StopSignal::operator()() const noexcept { inbox->stop(id); }
+void StopSignal::operator()() const noexcept {
+  inbox->stop(id);
+}
 
 bool ExecInbox::open() {
   wake_ = Descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));

@@ -147,9 +147,13 @@ class ExecHandler::Loop {
 ExecHandler::ExecHandler(ExecOptions options, Logger& logger, HandlerEventSink events)
     : loop_(std::make_unique<Loop>(std::move(options), logger, std::move(events))) {}
 
-ExecHandler::~ExecHandler() { close(std::chrono::milliseconds(0)); }
+ExecHandler::~ExecHandler() {
+  close(std::chrono::milliseconds(0));
+}
 
-Result<void> ExecHandler::start() { return loop_->start(); }
+Result<void> ExecHandler::start() {
+  return loop_->start();
+}
 
 Handler ExecHandler::handler() {
   Handler handler;
@@ -162,10 +166,16 @@ Handler ExecHandler::handler() {
   return handler;
 }
 
-void ExecHandler::begin_shutdown() { loop_->inbox().set_shutdown(); }
+void ExecHandler::begin_shutdown() {
+  loop_->inbox().set_shutdown();
+}
 
-void ExecHandler::begin_close() { loop_->inbox().set_close(); }
+void ExecHandler::begin_close() {
+  loop_->inbox().set_close();
+}
 
-void ExecHandler::close(std::chrono::milliseconds limit) { loop_->close(limit); }
+void ExecHandler::close(std::chrono::milliseconds limit) {
+  loop_->close(limit);
+}
 
 }  // namespace tenure::handler

@@ -21,14 +21,14 @@ struct ExecOptions {
   std::vector<std::string> command;  ///< argv, no shell; never empty
   ExecMode mode = ExecMode::alive;
   std::uint32_t processes = 4;
-  std::uint32_t in_flight = 16;             ///< per process; alive only
-  std::chrono::milliseconds timeout{20000}; ///< per attempt, from handing over to the answer
+  std::uint32_t in_flight = 16;                  ///< per process; alive only
+  std::chrono::milliseconds timeout{20000};      ///< per attempt, from handing over to the answer
   std::chrono::milliseconds start_limit{10000};  ///< from start to the handler's hello
   std::chrono::milliseconds cancel_grace{2000};  ///< from the timeout to the kill
-  std::size_t line_bytes = 8388608;  ///< longest line a handler may write; not of ours
-  OutcomeKind on_error = OutcomeKind::retry;  ///< per_record: exit codes without a meaning
-  std::string group;                ///< told in hello
-  std::vector<std::string> topics;  ///< told in hello
+  std::size_t line_bytes = 8388608;              ///< longest line a handler may write; not of ours
+  OutcomeKind on_error = OutcomeKind::retry;     ///< per_record: exit codes without a meaning
+  std::string group;                             ///< told in hello
+  std::vector<std::string> topics;               ///< told in hello
 
   // Fixed by protocol version 1; tests shorten them.
   std::chrono::milliseconds restart_min{100};

@@ -74,11 +74,16 @@ Outcome outcome_of_exit(int exit_code, bool timed_out, const ExecOptions& option
   std::string reason = as_reason(errors);
   if (reason.empty()) reason = ending;
   switch (exit_code) {
-    case 0: return done();
-    case exit_reject: return reject(std::move(reason));
-    case exit_retry: return retry({}, std::move(reason));
-    case exit_stop: return stop(std::move(reason));
-    default: break;
+    case 0:
+      return done();
+    case exit_reject:
+      return reject(std::move(reason));
+    case exit_retry:
+      return retry({}, std::move(reason));
+    case exit_stop:
+      return stop(std::move(reason));
+    default:
+      break;
   }
   if (timed_out) {
     return retry({}, fmt::format("no end within {} ms", options.timeout.count()), "timeout");
@@ -131,14 +136,13 @@ void ExecPerRecord::start(std::size_t index, Time now) {
   }
   if (error.number == E2BIG && !attempt.record.key().null()) {
     // No later start would succeed: one line of an environment holds 128 KiB.
-    finish(attempt.id,
-           reject(fmt::format("a key of {} bytes does not fit into the environment",
-                              attempt.record.key().size()),
-                  "data"));
+    finish(attempt.id, reject(fmt::format("a key of {} bytes does not fit into the environment",
+                                          attempt.record.key().size()),
+                              "data"));
     return;
   }
-  backoff_ = backoff_.count() == 0 ? options().restart_min
-                                   : std::min(backoff_ * 2, options().restart_max);
+  backoff_ =
+      backoff_.count() == 0 ? options().restart_min : std::min(backoff_ * 2, options().restart_max);
   start_at_ = now + backoff_;
   emit(EventName::handler_exited, 0, "start",
        fmt::format("{}; next try in {} ms", error.text, backoff_.count()));
@@ -196,9 +200,15 @@ void ExecPerRecord::ready(std::span<const pollfd> descriptors, Time) {
     if (descriptors[i].revents == 0) continue;
     Slot& slot = slots_[watched_[i].first];
     switch (watched_[i].second) {
-      case Stream::output: read_output(slot); break;
-      case Stream::errors: read_errors(slot); break;
-      case Stream::input: write_input(slot); break;
+      case Stream::output:
+        read_output(slot);
+        break;
+      case Stream::errors:
+        read_errors(slot);
+        break;
+      case Stream::input:
+        write_input(slot);
+        break;
       case Stream::exit:
         if (slot.child.gone()) ended(slot);
         break;
@@ -229,7 +239,10 @@ void ExecPerRecord::ended(Slot& slot) {
   const std::string how = slot.child.how_it_ended();
   if (slot.timed_out || slot.child.exit_code() < 0) {
     emit(EventName::handler_exited, slot.child.pid(),
-         slot.timed_out ? "timeout" : slot.closing ? "shutdown" : "signal", how);
+         slot.timed_out ? "timeout"
+         : slot.closing ? "shutdown"
+                        : "signal",
+         how);
   }
   const AttemptId id = slot.id;
   Outcome outcome =

@@ -46,10 +46,10 @@ class ExecPerRecord final : public ExecPool {
     std::string_view input;  ///< of the record's value, still to be written
     LineReader output;
     LineReader errors;
-    std::string reason;      ///< first bytes of its stderr
-    Time due{};              ///< timeout, then SIGKILL
+    std::string reason;  ///< first bytes of its stderr
+    Time due{};          ///< timeout, then SIGKILL
     bool timed_out = false;
-    bool closing = false;    ///< `due` is close_term's, then close_kill's
+    bool closing = false;  ///< `due` is close_term's, then close_kill's
 
     Slot() : output(log_line_bytes_max), errors(log_line_bytes_max) {}
   };

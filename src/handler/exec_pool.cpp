@@ -14,11 +14,14 @@ namespace {
 CancelCause cause_of(const Attempt& attempt, bool shutdown) {
   if (const auto reason = attempt.owner.retired_reason(); reason) {
     switch (*reason) {
-      case RetiredReason::revoked: return CancelCause::revoked;
-      case RetiredReason::shutdown: return CancelCause::shutdown;
+      case RetiredReason::revoked:
+        return CancelCause::revoked;
+      case RetiredReason::shutdown:
+        return CancelCause::shutdown;
       case RetiredReason::lost:
       case RetiredReason::fatal:
-      case RetiredReason::superseded: return CancelCause::lost;
+      case RetiredReason::superseded:
+        return CancelCause::lost;
     }
   }
   return shutdown ? CancelCause::shutdown : CancelCause::revoked;

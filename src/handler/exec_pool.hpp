@@ -104,9 +104,12 @@ bool ExecPool::read_some(int descriptor, Take take) {
   for (std::size_t total = 0; total < turn_bytes;) {
     std::size_t size = 0;
     switch (read_once(descriptor, buffer, size)) {
-      case Read::blocked: return true;
-      case Read::ended: return false;
-      case Read::bytes: break;
+      case Read::blocked:
+        return true;
+      case Read::ended:
+        return false;
+      case Read::bytes:
+        break;
     }
     total += size;
     if (!take(std::string_view(buffer.data(), size))) return true;

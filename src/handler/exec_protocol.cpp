@@ -122,10 +122,14 @@ std::variant<HelloLine, OutcomeLine, BadLine> read_outcome(const Json& object) {
 
 std::string_view name(CancelCause cause) {
   switch (cause) {
-    case CancelCause::revoked: return "revoked";
-    case CancelCause::lost: return "lost";
-    case CancelCause::timeout: return "timeout";
-    case CancelCause::shutdown: return "shutdown";
+    case CancelCause::revoked:
+      return "revoked";
+    case CancelCause::lost:
+      return "lost";
+    case CancelCause::timeout:
+      return "timeout";
+    case CancelCause::shutdown:
+      return "shutdown";
   }
   return "";
 }
@@ -174,10 +178,10 @@ void append_record(std::string& out, AttemptId id, const Record& record, const O
   }
   out += "],\"identity\":";
   append_json_string(out, record.identity());
-  fmt::format_to(std::back_inserter(out),
-                 ",\"attempt\":{},\"epoch\":{},\"grant\":{},\"topic_id\":\"{}\",\"scope\":",
-                 record.attempt(), owner.epoch().value(), owner.grant_id().value(),
-                 record.origin().topic_id.text());
+  fmt::format_to(
+      std::back_inserter(out),
+      ",\"attempt\":{},\"epoch\":{},\"grant\":{},\"topic_id\":\"{}\",\"scope\":", record.attempt(),
+      owner.epoch().value(), owner.grant_id().value(), record.origin().topic_id.text());
   append_json_string(out, record.origin().scope);
   if (const std::optional<Fence> fence = owner.fence(); fence) {
     fmt::format_to(std::back_inserter(out), ",\"fence\":{{\"token\":{},\"owner\":\"{}\"}}",
@@ -193,7 +197,9 @@ void append_cancel(std::string& out, AttemptId id, CancelCause cause) {
                  "{{\"type\":\"cancel\",\"id\":\"{}\",\"cause\":\"{}\"}}\n", id, name(cause));
 }
 
-void append_bye(std::string& out) { out += "{\"type\":\"bye\"}\n"; }
+void append_bye(std::string& out) {
+  out += "{\"type\":\"bye\"}\n";
+}
 
 std::variant<HelloLine, OutcomeLine, BadLine> read_line(std::string_view line) {
   const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -19,9 +19,7 @@ class LineReader {
   /// As next(), but a line that is too long comes in pieces.
   bool next_piece(std::string_view& piece);
   /// What came after the last '\n'. The view ends with the next call.
-  [[nodiscard]] std::string_view rest() const {
-    return std::string_view(buffer_).substr(start_);
-  }
+  [[nodiscard]] std::string_view rest() const { return std::string_view(buffer_).substr(start_); }
   /// The next line, whole or not, is longer than allowed. Ask when next() said false.
   [[nodiscard]] bool too_long() const { return buffer_.size() - start_ > line_max_; }
   void clear();

@@ -26,13 +26,13 @@ bool of_single_records(EventName name) {
          name == EventName::frontier_advanced;
 }
 
-std::vector<std::optional<std::regex>> patterns_of(const std::vector<Route>& routes) {
-  std::vector<std::optional<std::regex>> patterns;
+std::vector<std::optional<TopicPattern>> patterns_of(const std::vector<Route>& routes) {
+  std::vector<std::optional<TopicPattern>> patterns;
   for (const Route& route : routes) {
-    if (route.topic.starts_with('^')) {
-      patterns.emplace_back(std::regex(route.topic, std::regex::extended));
-    } else {
-      patterns.emplace_back();
+    patterns.emplace_back();
+    if (!TopicPattern::is_pattern(route.topic)) continue;
+    if (Result<TopicPattern> compiled = TopicPattern::compile(route.topic)) {
+      patterns.back() = std::move(*compiled);
     }
   }
   return patterns;
@@ -350,9 +350,9 @@ const Handler& Loop::handler_for(const std::string& topic) const {
     if (route.topic == topic) return route.handler;
   }
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    if (patterns_[i] && std::regex_search(topic, *patterns_[i])) return setup_.routes[i].handler;
+    if (patterns_[i] && patterns_[i]->matches(topic)) return setup_.routes[i].handler;
   }
-  // The client's regular expressions may see a match where ours do not.
+  // The client subscribed by the same names: a topic without a route cannot be told from one.
   return setup_.routes.front().handler;
 }
 
@@ -567,6 +567,7 @@ void Loop::on(core::Report& command) {
   if (command.owner && command.name == EventName::owner_granted) {
     take_seat(*command.owner, {command.topic, command.partition});
   }
+  if (command.name == EventName::owner_retired && command.owner) show_retired(command);
   if (command.name == EventName::app_draining) note_stop();
   if (setup_.ports.observers.empty()) return;
   fields_.clear();
@@ -576,6 +577,31 @@ void Loop::on(core::Report& command) {
   }
   emit(command.name, command.level.value_or(traits(command.name).level), fields_,
        command.owner ? &command : nullptr);
+}
+
+/// An owner without runs is dropped in the step that retires it, and then has no snapshot any
+/// more; its last values are those of its event. R5: shown before the answer, which comes later.
+void Loop::show_retired(const core::Report& retired) {
+  Seat* owner = seat(*retired.owner);
+  if (owner == nullptr || owner->entry == nullptr) return;
+  const detail::OwnerCell& cell = *owner->entry->cell;
+  core::OwnerSnapshot last;
+  last.state = OwnerState::retired;
+  last.frontier = cell.frontier();
+  for (const core::Report::Item& item : retired.fields) {
+    if (const auto* number = std::get_if<std::int64_t>(&item.value)) {
+      if (item.key == "frontier") last.frontier = Offset(*number);
+      if (item.key == "committed") last.committed = Offset(*number);
+    } else if (const auto* text = std::get_if<std::string>(&item.value)) {
+      for (const RetiredReason reason :
+           {RetiredReason::revoked, RetiredReason::lost, RetiredReason::fatal,
+            RetiredReason::shutdown, RetiredReason::superseded}) {
+        if (item.key == "reason" && *text == name(reason)) last.retired_reason = reason;
+      }
+    }
+  }
+  TENURE_ASSERT(last.retired_reason.has_value(), "O3 an owner retires for a reason");
+  owner->entry->cell->publish(last);
 }
 
 void Loop::emit(EventName name, Level level, std::span<const Field> fields,

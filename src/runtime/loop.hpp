@@ -17,7 +17,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <regex>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -29,6 +28,7 @@
 #include "runtime/executor.hpp"
 #include "runtime/run_task.hpp"
 #include "runtime/stop_notifier.hpp"
+#include "runtime/topic_pattern.hpp"
 #include "runtime/worker_pool.hpp"
 #include "tenure/runtime.hpp"
 
@@ -89,6 +89,7 @@ class Loop final : public RunReturn,
   const Handler& handler_for(const std::string& topic) const;
   Seat* seat(OwnerRef owner);
   Seat& take_seat(OwnerRef owner, TopicPartition partition);
+  void show_retired(const core::Report& retired);
   void emit(EventName name, Level level, std::span<const Field> fields,
             const core::Report* about_owner);
 
@@ -145,7 +146,7 @@ class Loop final : public RunReturn,
   const std::shared_ptr<EffectStore> store_;
   const std::shared_ptr<const Clock> clock_;
   const Executor executor_;
-  const std::vector<std::optional<std::regex>> patterns_;  ///< of setup_.routes
+  const std::vector<std::optional<TopicPattern>> patterns_;  ///< of setup_.routes
   const bool async_;
   std::vector<bool> wants_records_;
 

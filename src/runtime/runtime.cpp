@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <random>
-#include <regex>
 #include <utility>
 
 #include "base/mutex.hpp"
 #include "runtime/boot_time.hpp"
 #include "runtime/loop.hpp"
+#include "runtime/topic_pattern.hpp"
 
 namespace tenure {
 namespace {
@@ -78,12 +78,9 @@ void check_together(const std::vector<Route>& routes, const Ports& ports, Effect
           "use Effect::idempotent");
     }
     if (route.topic.empty()) add("topics", "a topic has no name", {});
-    if (route.topic.starts_with('^')) {
-      try {
-        static_cast<void>(std::regex(route.topic, std::regex::extended));
-      } catch (const std::regex_error& error) {
-        add("topics", "\"" + route.topic + "\" is no regular expression: " + error.what(), {});
-      }
+    if (runtime::TopicPattern::is_pattern(route.topic)) {
+      const Result<runtime::TopicPattern> compiled = runtime::TopicPattern::compile(route.topic);
+      if (!compiled) add("topics", compiled.error().message, {});
     }
   }
   if (kind == Effect::transaction && ports.store == nullptr) {

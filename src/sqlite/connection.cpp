@@ -120,9 +120,7 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings) {
   }
   ::sqlite3* database = connection->database_;
   sqlite3_extended_result_codes(database, 1);
-  sqlite3_busy_handler(database, &Connection::on_busy, connection.get());
-  sqlite3_commit_hook(database, &Connection::on_commit, connection.get());
-  sqlite3_rollback_hook(database, &Connection::on_rollback, connection.get());
+  connection->guard();
   sqlite3_set_authorizer(database, &Connection::on_authorize, connection.get());
   // A declared reference is meant.
   sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_FKEY, 1, nullptr);
@@ -130,12 +128,20 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings) {
 }
 
 Connection::~Connection() {
-  for (Prepared& prepared : recent_) sqlite3_finalize(prepared.statement);
+  for (Cache* cache : {&our_statements_, &handlers_statements_}) {
+    for (Prepared& prepared : cache->recent) sqlite3_finalize(prepared.statement);
+  }
   // v2: statements that a handler has left open keep the handle until they end.
   sqlite3_close_v2(database_);
 }
 
 bool Connection::in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }
+
+bool Connection::guard() {
+  sqlite3_busy_handler(database_, &Connection::on_busy, this);
+  sqlite3_rollback_hook(database_, &Connection::on_rollback, this);
+  return sqlite3_commit_hook(database_, &Connection::on_commit, this) == this;
+}
 
 void Connection::finish_statements() {
   for (sqlite3_stmt* statement = sqlite3_next_stmt(database_, nullptr); statement != nullptr;
@@ -246,9 +252,10 @@ bool Connection::map_parameters(Prepared& prepared) {
 }
 
 Connection::Prepared* Connection::prepare(std::string_view sql) {
-  if (auto known = by_sql_.find(sql); known != by_sql_.end()) {
-    recent_.splice(recent_.begin(), recent_, known->second);
-    return &recent_.front();
+  auto& [recent, by_sql] = own_ ? our_statements_ : handlers_statements_;
+  if (auto known = by_sql.find(sql); known != by_sql.end()) {
+    recent.splice(recent.begin(), recent, known->second);
+    return &recent.front();
   }
   Prepared prepared;
   prepared.sql = sql;
@@ -272,14 +279,14 @@ Connection::Prepared* Connection::prepare(std::string_view sql) {
     sqlite3_finalize(prepared.statement);
     return nullptr;
   }
-  if (recent_.size() >= prepared_max) {
-    by_sql_.erase(recent_.back().sql);
-    sqlite3_finalize(recent_.back().statement);
-    recent_.pop_back();
+  if (recent.size() >= prepared_max) {
+    by_sql.erase(recent.back().sql);
+    sqlite3_finalize(recent.back().statement);
+    recent.pop_back();
   }
-  recent_.push_front(std::move(prepared));
-  by_sql_.emplace(recent_.front().sql, recent_.begin());
-  return &recent_.front();
+  recent.push_front(std::move(prepared));
+  by_sql.emplace(recent.front().sql, recent.begin());
+  return &recent.front();
 }
 
 bool Connection::bind(const Prepared& prepared, std::span<const Value> values) {

@@ -92,9 +92,12 @@ class Connection {
   void finish_statements();
   /// Rolls back if a transaction is open.
   void roll_back();
-  /// A transaction ended that we did not end, since begin_watch().
+  /// A transaction ended that we did not end, since watch_ends().
   [[nodiscard]] bool ended_by_hand() const { return ended_by_hand_; }
   void watch_ends() { ended_by_hand_ = false; }
+  /// Sets our hooks, which a handler may have replaced through native(). False: the one that
+  /// keeps it from committing was not in place.
+  bool guard();
 
   /// Has the file of this connection lost its name? (SQLITE_FCNTL_HAS_MOVED)
   [[nodiscard]] bool moved() const;
@@ -116,7 +119,12 @@ class Connection {
     std::vector<int> numbers;  ///< which value binds at parameter i + 1
     int wanted = 0;            ///< how many values
   };
-  using Recent = std::list<Prepared>;
+  /// Most recently used first; bounded. What is ours was prepared without asking the guard, so a
+  /// handler's statement of the same text must not meet it.
+  struct Cache {
+    std::list<Prepared> recent;
+    std::unordered_map<std::string_view, std::list<Prepared>::iterator> by_sql;
+  };
 
   explicit Connection(std::string path) : path_(std::move(path)) {}
   Prepared* prepare(std::string_view sql);
@@ -140,8 +148,8 @@ class Connection {
   Patience patience_;
   Problem problem_;
   std::optional<Problem> denied_;
-  Recent recent_;  ///< most recently used first; bounded
-  std::unordered_map<std::string_view, Recent::iterator> by_sql_;
+  Cache our_statements_;
+  Cache handlers_statements_;
 };
 
 }  // namespace tenure::sqlite

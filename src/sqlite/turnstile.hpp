@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <deque>
 #include <functional>
 
@@ -67,6 +68,11 @@ class Turnstile {
     const Lock lock(mutex_);
     closed_ = true;
     for (Waiter* waiter : queue_) waiter->wake_.notify_one();
+  }
+
+  [[nodiscard]] std::size_t waiting() TENURE_EXCLUDES(mutex_) {
+    const Lock lock(mutex_);
+    return queue_.size();
   }
 
   /// Runs `call` while `waiter` is sure to hold; false when it does not.

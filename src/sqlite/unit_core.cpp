@@ -126,14 +126,21 @@ UnitResult UnitCore::commit(Offset to, LeaderEpoch leader_epoch) {
 
 UnitResult UnitCore::move_and_commit(Offset to, LeaderEpoch leader_epoch) {
   Connection& connection = *connection_;
-  if (native_given_) connection.finish_statements();
-  if (connection.ended_by_hand() || !connection.in_transaction()) {
+  bool guarded = true;
+  if (native_given_) {
+    connection.finish_statements();
+    guarded = connection.guard();
+  }
+  if (!guarded || connection.ended_by_hand() || !connection.in_transaction()) {
     // Through native() only. SQLite itself ends a transaction after a full disk and the like.
     const int code = sqlite3_extended_errcode(connection.handle());
     const UnitVerdict verdict = verdict_of(code, true);
-    if (verdict == UnitVerdict::unavailable || verdict == UnitVerdict::contention) {
+    const bool rolled_back = !connection.in_transaction();
+    if (rolled_back &&
+        (verdict == UnitVerdict::unavailable || verdict == UnitVerdict::contention)) {
       return {verdict, connection.describe("the transaction was rolled back", code)};
     }
+    tampered_ = true;
     return {UnitVerdict::misuse,
             connection.path() + ": the handler ended the transaction itself through native()"};
   }
@@ -191,13 +198,14 @@ void UnitCore::finish(bool forced) {
   if (connection_ == nullptr) return;
   Connection& connection = *std::exchange(connection_, nullptr);
   open_since_.store(SteadyTime::min());
-  if (forced && native_given_) {
+  if (native_given_ && (forced || tampered_)) {
     // The handler may go on using the handle: it keeps this connection, which refuses
     // everything, and the store goes on with another.
     connection.roll_back_and_disable();
     retired_connection_ = writer_.drop(waiter_);
   } else {
     connection.roll_back();
+    if (native_given_) connection.guard();
   }
   writer_.leave(waiter_);
 }

@@ -74,6 +74,8 @@ class UnitCore {
   /// Not null: the turn is ours and a transaction was begun.
   Connection* connection_ TENURE_GUARDED_BY(mutex_) = nullptr;
   bool native_given_ TENURE_GUARDED_BY(mutex_) = false;
+  /// The handler has committed or changed our hooks: the connection is not to be trusted.
+  bool tampered_ TENURE_GUARDED_BY(mutex_) = false;
   bool closed_ TENURE_GUARDED_BY(mutex_) = false;  ///< committed or rolled back by its worker
   std::optional<UnitResult> failure_ TENURE_GUARDED_BY(mutex_);
   std::unique_ptr<Connection> retired_connection_ TENURE_GUARDED_BY(mutex_);

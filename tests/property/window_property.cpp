@@ -87,7 +87,7 @@ class Driver {
 
   void admit(const Step& step) {
     std::vector<WindowPair::Input> inputs;
-    const unsigned count = life_.big && step.a % 4 == 0 ? step.b % 700 : step.b % 6;
+    const unsigned count = life_.big && step.a % 8 == 0 ? step.b % 600 : step.b % 6;
     std::int64_t offset = pair_.model.position_.value() + step.a % 3 - 1;
     std::uint64_t random = step.a * 7919ULL + step.b;
     for (unsigned n = 0; n < count; ++n) {
@@ -131,8 +131,8 @@ class Driver {
     if (life_.options.store_lanes == 0) return;
     const auto lane = static_cast<std::uint16_t>(step.b % life_.options.store_lanes);
     if (pair_.model.reserved_.count(lane) != 0) {
-      pair_.advanced(lane, step.a % 2 == 0 ? pair_.model.lane_stand(lane)
-                                           : pair_.model.stored_[lane]);
+      pair_.advanced(lane,
+                     step.a % 2 == 0 ? pair_.model.lane_stand(lane) : pair_.model.stored_[lane]);
     } else if (pair_.window.lane_idle(lane)) {
       pair_.reserve(lane);
     }
@@ -147,8 +147,8 @@ class Driver {
     do {
       for (const Ordinal ordinal : pair_.held()) pair_.finish(ordinal);
       while (!pair_.lent.empty()) {
-        pair_.settle(0, std::vector<RecordResult>(pair_.lent[0].records.size(),
-                                                  RecordResult::done));
+        pair_.settle(0,
+                     std::vector<RecordResult>(pair_.lent[0].records.size(), RecordResult::done));
       }
     } while (pair_.take(1000));
     if (pair_.model.dropped_) return;
@@ -172,21 +172,34 @@ void live(Order order, std::uint16_t store_lanes) {
   life.undecodable = *rc::gen::element(0, 0, 1) == 1;
   life.big = *rc::gen::element(0, 1) == 1;
   for (std::uint16_t lane = 0; lane < store_lanes; ++lane) {
-    life.progress.push_back({lane, Offset(100 + *rc::gen::element(0, 0, 1, 3, 40)), LeaderEpoch(1)});
+    life.progress.push_back(
+        {lane, Offset(100 + *rc::gen::element(0, 0, 1, 3, 40)), LeaderEpoch(1)});
   }
   life.steps = *rc::gen::scale(3.0, rc::gen::container<std::vector<Step>>(any_step()));
   Driver(life).run();
 }
 
-RC_GTEST_PROP(WindowProperty, OrderNoneEqualsTheModel, ()) { live(Order::none, 0); }
-RC_GTEST_PROP(WindowProperty, OrderPartitionEqualsTheModel, ()) { live(Order::partition, 0); }
-RC_GTEST_PROP(WindowProperty, OrderKeyEqualsTheModel, ()) { live(Order::key, 0); }
+RC_GTEST_PROP(WindowProperty, OrderNoneEqualsTheModel, ()) {
+  live(Order::none, 0);
+}
+RC_GTEST_PROP(WindowProperty, OrderPartitionEqualsTheModel, ()) {
+  live(Order::partition, 0);
+}
+RC_GTEST_PROP(WindowProperty, OrderKeyEqualsTheModel, ()) {
+  live(Order::key, 0);
+}
 RC_GTEST_PROP(WindowProperty, OrderPartitionWithAStoreLaneEqualsTheModel, ()) {
   live(Order::partition, 1);
 }
-RC_GTEST_PROP(WindowProperty, OneStoreLaneEqualsTheModel, ()) { live(Order::key, 1); }
-RC_GTEST_PROP(WindowProperty, StoreLanesByKeyEqualTheModel, ()) { live(Order::key, 4); }
-RC_GTEST_PROP(WindowProperty, StoreLanesWithOrderNoneEqualTheModel, ()) { live(Order::none, 3); }
+RC_GTEST_PROP(WindowProperty, OneStoreLaneEqualsTheModel, ()) {
+  live(Order::key, 1);
+}
+RC_GTEST_PROP(WindowProperty, StoreLanesByKeyEqualTheModel, ()) {
+  live(Order::key, 4);
+}
+RC_GTEST_PROP(WindowProperty, StoreLanesWithOrderNoneEqualTheModel, ()) {
+  live(Order::none, 3);
+}
 
 }  // namespace
 }  // namespace tenure::test

@@ -60,44 +60,59 @@ class WindowModel {
   }
   static bool undecodable(const ModelRecord& record) { return record.message == nullptr; }
 
-  /// The records a run of this queue could have, oldest first; empty when it cannot be taken from.
-  [[nodiscard]] std::vector<Ordinal> open(std::uint64_t queue) const {
-    std::vector<Ordinal> records;
-    if (dropped_ || reserved_.count(queue) != 0) return records;
-    bool blocked = false;
-    for (const auto& [ordinal, record] : records_) {
-      if (record.state == State::done) continue;
-      if (undecodable(record)) blocked = true;
-      if (undecodable(record) || queue_of(record) != queue) continue;
-      if (record.state == State::lent) return {};
-      if (record.state == State::held) blocked = true;
-      if (!blocked) records.push_back(ordinal);
+  /// Calls `see(ordinal, record)` for the records from the frontier on, oldest first.
+  template <class See>
+  void each(See see) const {
+    for (auto it = records_.lower_bound(below_); it != records_.end(); ++it) {
+      see(it->first, it->second);
     }
-    return records;
+  }
+  /// Done is final, so what lies below the first incomplete record need not be looked at again.
+  void skip_done() {
+    auto it = records_.lower_bound(below_);
+    while (it != records_.end() && it->second.state == State::done) ++it;
+    below_ = it == records_.end() ? records_.size() : it->first;
   }
 
-  [[nodiscard]] std::vector<Ordinal> ready_records() const {
+  /// By queue, the records that a run could have, oldest first; no entry when there are none.
+  [[nodiscard]] std::map<std::uint64_t, std::vector<Ordinal>> open() const {
+    std::map<std::uint64_t, std::vector<Ordinal>> open;
+    if (dropped_ || scattered()) return open;
+    std::set<std::uint64_t> blocked = reserved_;
+    each([&](Ordinal, const ModelRecord& record) {
+      if (record.state == State::lent) blocked.insert(queue_of(record));
+    });
+    bool all_blocked = false;
+    each([&](Ordinal ordinal, const ModelRecord& record) {
+      if (record.state == State::done) return;
+      all_blocked = all_blocked || undecodable(record);
+      if (all_blocked) return;
+      const std::uint64_t queue = queue_of(record);
+      if (record.state == State::held) blocked.insert(queue);
+      if (blocked.count(queue) == 0) open[queue].push_back(ordinal);
+    });
+    return open;
+  }
+  [[nodiscard]] std::vector<Ordinal> open(std::uint64_t queue) const {
+    const auto all = open();
+    const auto found = all.find(queue);
+    return found == all.end() ? std::vector<Ordinal>{} : found->second;
+  }
+
+  /// Scattered: ready records, those that were lent before or the others.
+  [[nodiscard]] std::vector<Ordinal> ready(bool was_lent) const {
     std::vector<Ordinal> ready;
-    if (dropped_) return ready;
-    if (scattered()) {
-      for (const auto& [ordinal, record] : records_) {
-        if (record.state == State::ready) ready.push_back(ordinal);
-      }
-      return ready;
-    }
-    for (const std::uint64_t queue : queues()) {
-      const std::vector<Ordinal> some = open(queue);
-      ready.insert(ready.end(), some.begin(), some.end());
-    }
+    each([&](Ordinal ordinal, const ModelRecord& record) {
+      if (record.state == State::ready && record.was_lent == was_lent) ready.push_back(ordinal);
+    });
     return ready;
   }
 
-  [[nodiscard]] std::set<std::uint64_t> queues() const {
-    std::set<std::uint64_t> queues;
-    for (const auto& [ordinal, record] : records_) {
-      if (record.state != State::done && !undecodable(record)) queues.insert(queue_of(record));
-    }
-    return queues;
+  [[nodiscard]] std::size_t ready_count() const {
+    if (scattered()) return dropped_ ? 0 : ready(false).size() + ready(true).size();
+    std::size_t ready = 0;
+    for (const auto& [queue, records] : open()) ready += records.size();
+    return ready;
   }
 
   [[nodiscard]] Instant due(const std::vector<Ordinal>& open) const {
@@ -107,45 +122,52 @@ class WindowModel {
     return after(records_.at(open.front()).admitted, options_.run_wait);
   }
 
-  [[nodiscard]] Offset frontier() const {
-    for (const auto& [ordinal, record] : records_) {
-      if (record.state != State::done) return record.offset;
-    }
-    return position_;
-  }
   [[nodiscard]] Ordinal frontier_ordinal() const {
-    for (const auto& [ordinal, record] : records_) {
-      if (record.state != State::done) return ordinal;
-    }
-    return records_.size();
+    Ordinal first = records_.size();
+    each([&](Ordinal ordinal, const ModelRecord& record) {
+      if (record.state != State::done) first = std::min(first, ordinal);
+    });
+    return first;
+  }
+  [[nodiscard]] Offset frontier() const {
+    const Ordinal first = frontier_ordinal();
+    return first == records_.size() ? position_ : records_.at(first).offset;
   }
   [[nodiscard]] Offset lane_stand(std::uint16_t lane) const {
-    for (const auto& [ordinal, record] : records_) {
+    for (auto it = records_.lower_bound(below_); it != records_.end(); ++it) {
+      const ModelRecord& record = it->second;
       if (record.state == State::done) continue;
       if (undecodable(record) || queue_of(record) == lane) return record.offset;
     }
     return position_;
   }
   [[nodiscard]] std::uint64_t count(State state) const {
-    std::uint64_t n = 0;
-    for (const auto& [ordinal, record] : records_) n += record.state == state ? 1 : 0;
+    std::uint64_t n = state == State::done ? below_ : 0;
+    each([&](Ordinal, const ModelRecord& record) { n += record.state == state ? 1 : 0; });
     return n;
   }
   /// Literally: would anything rise if all that is lent became done?
   [[nodiscard]] bool can_still_advance() const {
-    WindowModel then = *this;
-    for (auto& [ordinal, record] : then.records_) {
-      if (record.state == State::lent) record.state = State::done;
-    }
-    if (then.frontier_ordinal() != frontier_ordinal() && options_.store_lanes == 0) return true;
-    for (std::uint16_t lane = 0; lane < options_.store_lanes; ++lane) {
-      if (then.lane_stand(lane) != lane_stand(lane)) return true;
-    }
-    return false;
+    const std::size_t stands = std::max<std::size_t>(options_.store_lanes, 1);
+    std::vector<bool> seen(stands), seen_not_lent(stands);
+    bool rises = false;
+    each([&](Ordinal, const ModelRecord& record) {
+      if (record.state == State::done) return;
+      for (std::size_t stand = 0; stand < stands; ++stand) {
+        if (options_.store_lanes != 0 && !undecodable(record) && queue_of(record) != stand)
+          continue;
+        if (record.state != State::lent) seen_not_lent[stand] = true;
+        // The first incomplete record of this stand is lent: done, it would let it rise.
+        rises = rises || (!seen[stand] && !seen_not_lent[stand]);
+        seen[stand] = true;
+      }
+    });
+    return rises;
   }
 
   const Window::Options options_;
   std::map<Ordinal, ModelRecord> records_;
+  Ordinal below_ = 0;  ///< everything below is done
   Offset position_;
   std::vector<Offset> stored_;
   std::set<std::uint64_t> reserved_;
@@ -197,8 +219,8 @@ class WindowPair {
       }
       ++expected.records;
       model.position_ = record.offset.next();
-      ModelRecord copy{record.offset, record.hash, record.bytes, record.leader_epoch, message,
-                       model.now_};
+      ModelRecord copy{record.offset,       record.hash, record.bytes,
+                       record.leader_epoch, message,     model.now_};
       const Ordinal ordinal = model.records_.size();
       if (undecodable) {
         copy.state = model.dropped_ ? State::dropped : State::held;
@@ -405,6 +427,7 @@ class WindowPair {
 
   /// Everything that can be asked, on both sides.
   void compare() {
+    model.skip_done();
     const Offset frontier = model.frontier();
     check(frontier >= frontier_before_, "F2 the model itself goes back");
     frontier_before_ = frontier;
@@ -421,32 +444,32 @@ class WindowPair {
     check(window.completed_above() == done - first, "completed above");
     check(window.lent() == model.count(State::lent), "lent");
     check(window.held() == model.count(State::held), "held");
-    check(window.ready() == model.ready_records().size(), "ready");
+    check(window.ready() == model.ready_count(), "ready");
     check(window.can_still_advance() == model.can_still_advance(), "R2 can still advance");
     check(window.oldest_incomplete_since() ==
               (first == all ? never : model.records_.at(first).admitted),
           "oldest incomplete since");
     std::uint64_t bytes = 0;
-    for (const auto& [ordinal, record] : model.records_) {
+    std::set<std::uint64_t> lent_queues;
+    model.each([&](Ordinal, const ModelRecord& record) {
       if (record.state != State::done && record.state != State::dropped) bytes += record.bytes;
-    }
+      if (record.state == State::lent) lent_queues.insert(model.queue_of(record));
+    });
     check(window.bytes() == bytes, "bytes");
+    const std::map<std::uint64_t, std::vector<Ordinal>> open = model.open();
     for (std::uint16_t lane = 0; lane < model.options_.store_lanes; ++lane) {
-      bool is_lent = false;
-      for (const auto& [ordinal, record] : model.records_) {
-        is_lent = is_lent || (record.state == State::lent && model.queue_of(record) == lane);
-      }
+      const bool is_lent = lent_queues.count(lane) != 0;
       check(window.lane_stand(lane) == model.lane_stand(lane), "lane stand");
       check(window.lane_stored(lane) == model.stored_[lane], "lane stored");
       check(window.lane_lent(lane) == is_lent, "lane lent");
       check(window.lane_idle(lane) ==
-                (!is_lent && model.reserved_.count(lane) == 0 && model.open(lane).empty()),
+                (!is_lent && model.reserved_.count(lane) == 0 && open.count(lane) == 0),
             "lane idle");
     }
     if (model.options_.store_lanes != 0) {
-      check(window.stored_minimum() == *std::min_element(model.stored_.begin(),
-                                                         model.stored_.end()),
-            "stored minimum");
+      check(
+          window.stored_minimum() == *std::min_element(model.stored_.begin(), model.stored_.end()),
+          "stored minimum");
     }
     compare_ready_order();
   }
@@ -472,14 +495,10 @@ class WindowPair {
   std::vector<Ordinal> expected_run(const Run& run, bool got) {
     if (model.dropped_) return {};
     if (model.scattered()) {
-      std::vector<Ordinal> returned, fresh;
-      for (const Ordinal ordinal : model.ready_records()) {
-        (model.records_.at(ordinal).was_lent ? returned : fresh).push_back(ordinal);
-      }
-      std::vector<Ordinal> from = returned;
-      if (returned.empty()) {
-        if (fresh.empty() || model.due(fresh) > model.now_) return {};
-        from = fresh;
+      std::vector<Ordinal> from = model.ready(true);
+      if (from.empty()) {
+        from = model.ready(false);
+        if (from.empty() || model.due(from) > model.now_) return {};
       }
       std::size_t end = 1;
       while (end < from.size() && from[end] == from[0] + end) ++end;
@@ -493,15 +512,13 @@ class WindowPair {
       return open;
     }
     if (got) {
-      const std::uint64_t queue =
-          model.queue_of(model.records_.at(run.records.at(0).ordinal));
+      const std::uint64_t queue = model.queue_of(model.records_.at(run.records.at(0).ordinal));
       const std::vector<Ordinal> open = model.open(queue);
       check(!open.empty() && model.due(open) <= model.now_, "the taken queue is due");
       return open;
     }
-    for (const std::uint64_t queue : model.queues()) {
-      const std::vector<Ordinal> open = model.open(queue);
-      if (!open.empty() && model.due(open) <= model.now_) return open;
+    for (const auto& [queue, open] : model.open()) {
+      if (model.due(open) <= model.now_) return open;
     }
     return {};
   }
@@ -509,24 +526,16 @@ class WindowPair {
   // Queues that became ready by the last step stand behind the others, oldest first record first.
   void compare_ready_order() {
     if (model.scattered()) {
-      std::vector<Ordinal> fresh;
-      bool returned = false;
-      for (const Ordinal ordinal : model.ready_records()) {
-        if (model.records_.at(ordinal).was_lent) {
-          returned = true;
-        } else {
-          fresh.push_back(ordinal);
-        }
-      }
-      const Instant at = returned ? model.now_ : fresh.empty() ? never : model.due(fresh);
-      compare_ready_at(at);
+      const std::vector<Ordinal> fresh = model.ready(false);
+      compare_ready_at(model.dropped_               ? never
+                       : !model.ready(true).empty() ? model.now_
+                       : fresh.empty()              ? never
+                                                    : model.due(fresh));
       return;
     }
     std::map<Ordinal, std::uint64_t> ready;
     Instant at = never;
-    for (const std::uint64_t queue : model.queues()) {
-      const std::vector<Ordinal> open = model.open(queue);
-      if (open.empty()) continue;
+    for (const auto& [queue, open] : model.open()) {
       ready.emplace(open.front(), queue);
       at = std::min(at, model.due(open));
     }
@@ -566,10 +575,10 @@ class WindowPair {
     std::ostringstream text;
     text << "window and model differ: " << what << "; window: frontier "
          << window.frontier().value() << " position " << window.position().value() << " records "
-         << window.records() << " unfinished " << window.unfinished() << " ready "
-         << window.ready() << " lent " << window.lent() << " held " << window.held()
-         << "; model: frontier " << model.frontier().value() << " position "
-         << model.position_.value() << " ready " << model.ready_records().size();
+         << window.records() << " unfinished " << window.unfinished() << " ready " << window.ready()
+         << " lent " << window.lent() << " held " << window.held() << "; model: frontier "
+         << model.frontier().value() << " position " << model.position_.value() << " ready "
+         << model.ready_count();
     throw std::runtime_error(text.str());
   }
 

@@ -122,9 +122,8 @@ class Value {
   Value(Blob blob) : value_(blob) {}
   Value(Bytes bytes);
   template <class T>
-  Value(const std::optional<T>& value) {
-    if (value) *this = Value(*value);
-  }
+  Value(const std::optional<T>& value)
+      : value_(value.has_value() ? Value(value.value()).value_ : Variant(nullptr)) {}
 
   [[nodiscard]] const Variant& variant() const { return value_; }
 

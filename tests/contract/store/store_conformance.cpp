@@ -1,13 +1,12 @@
-#include "store_conformance.hpp"
+#include "contract/store/store_conformance.hpp"
 
-#include <array>
 #include <atomic>
 #include <map>
 #include <random>
 #include <set>
 #include <thread>
 
-#include "store_process.hpp"
+#include "contract/store/store_process.hpp"
 
 namespace tenure::testing {
 namespace {
@@ -704,7 +703,7 @@ void still_there(StoreWorld& world, Report& report) {
   report.expect(process.store().still_there().has_value(), "a store in place says so");
 }
 
-constexpr std::array<StoreCase, 32> all_cases = {{
+constexpr StoreCase all_cases[] = {
     {"T1_EachTicketIsAboveAllDrawnBeforeAlsoInAnotherLife", t1_tickets_increase},
     {"T1_EachDomainHasTicketsOfItsOwn", t1_many_domains},
     {"T3_FirstUseCreatesAllLanesAtTheValidatedStart", t3_first_use},
@@ -737,15 +736,13 @@ constexpr std::array<StoreCase, 32> all_cases = {{
     {"T8_TicketsNeverFallBelowAnActiveToken", t8_ticket_above_token},
     {"Lanes_AnotherRuleIsRefused", lanes_rule_refused},
     {"Lanes_ARecreatedTopicIsANewDomain", lanes_recreated_topic},
-}};
-constexpr std::array<StoreCase, 6> more_cases = {{
     {"E1_EffectAndProgressRollBackTogether", e1_roll_back},
     {"E3_ARepeatedUnitIsAlreadyApplied", e3_already_applied},
     {"E3_ALookupReadsTheLaneUnderTheFence", e3_lookup},
     {"E3_ALostReplyOfAnAppliedCommitIsFound", e3_lost_reply_applied},
     {"E3_ALostReplyOfACommitThatWasNotIsDecidedByTheNextAttempt", e3_lost_reply_not_applied},
     {"StoreInPlaceSaysSo", still_there},
-}};
+};
 
 // Fuzz
 
@@ -870,14 +867,7 @@ void judge(StoreWorld& world, const TakeoverFuzz& fuzz, Report& report) {
 
 }  // namespace
 
-std::span<const StoreCase> store_cases() {
-  static const std::vector<StoreCase> cases = [] {
-    std::vector<StoreCase> out(all_cases.begin(), all_cases.end());
-    out.insert(out.end(), more_cases.begin(), more_cases.end());
-    return out;
-  }();
-  return cases;
-}
+std::span<const StoreCase> store_cases() { return all_cases; }
 
 TakeoverCounts fuzz_takeovers(StoreWorld& world, const TakeoverFuzz& fuzz, Report& report) {
   TakeoverCounts counts;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/mutex.hpp"
-#include "store_conformance.hpp"
+#include "contract/store/store_conformance.hpp"
 #include "tenure/port/effect_store.hpp"
 
 namespace tenure::testing {

@@ -3,10 +3,10 @@
 #include <sys/stat.h>
 
 #include <chrono>
+#include <nlohmann/json.hpp>
 
 #include "app/config_json.hpp"
 #include "config_fixture.hpp"
-#include "nlohmann/json.hpp"
 
 namespace tenure::app {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <condition_variable>
+#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -22,7 +22,9 @@ namespace {
 using nlohmann::json;
 
 /// The value that makes the puppet write one line.
-std::string says(const std::string& line) { return json::array({{"line", line}}).dump(); }
+std::string says(const std::string& line) {
+  return json::array({{"line", line}}).dump();
+}
 /// An outcome line of the record itself with these further members.
 std::string answers(const std::string& members) {
   return says(R"({"type":"outcome","id":"$ID",)" + members + "}");
@@ -36,7 +38,9 @@ struct Answer {
   std::string failure_class = "";
   std::optional<std::chrono::milliseconds> after = {};
 };
-void PrintTo(const Answer& answer, std::ostream* out) { *out << answer.name; }
+void PrintTo(const Answer& answer, std::ostream* out) {
+  *out << answer.name;
+}
 
 class ExecAnswers : public testing::TestWithParam<Answer> {};
 
@@ -66,11 +70,13 @@ INSTANTIATE_TEST_SUITE_P(
         Answer{"retry", answers(R"("outcome":"retry")"), OutcomeKind::retry},
         Answer{"retry_after", answers(R"("outcome":"retry","after_ms":5000)"), OutcomeKind::retry,
                "", "", 5000ms},
-        Answer{"retry_after_zero", answers(R"("outcome":"retry","after_ms":0)"),
-               OutcomeKind::retry, "", "", 0ms},
-        Answer{"retry_after_is_capped", answers(R"("outcome":"retry","after_ms":9000000000000000000)"),
-               OutcomeKind::retry, "", "", 24h},
-        Answer{"reject", answers(R"("outcome":"reject","reason":"no account","class":"no_account")"),
+        Answer{"retry_after_zero", answers(R"("outcome":"retry","after_ms":0)"), OutcomeKind::retry,
+               "", "", 0ms},
+        Answer{"retry_after_is_capped",
+               answers(R"("outcome":"retry","after_ms":9000000000000000000)"), OutcomeKind::retry,
+               "", "", 24h},
+        Answer{"reject",
+               answers(R"("outcome":"reject","reason":"no account","class":"no_account")"),
                OutcomeKind::reject, "no account", "no_account"},
         Answer{"park", answers(R"("outcome":"park","reason":"ask Ann")"), OutcomeKind::park,
                "ask Ann"},
@@ -83,8 +89,9 @@ INSTANTIATE_TEST_SUITE_P(
         Answer{"null_is_absent",
                answers(R"("outcome":"retry","after_ms":null,"reason":null,"class":null)"),
                OutcomeKind::retry},
-        Answer{"white_space_around", says(" \t{ \"type\" : \"outcome\", \"id\" : \"$ID\", "
-                                          "\"outcome\" : \"done\" } \r"),
+        Answer{"white_space_around",
+               says(" \t{ \"type\" : \"outcome\", \"id\" : \"$ID\", "
+                    "\"outcome\" : \"done\" } \r"),
                OutcomeKind::done},
         Answer{"escapes", answers(R"("outcome":"park","reason":"\u20ac \"x\"\n")"),
                OutcomeKind::park, "\u20ac \"x\"\n"},
@@ -102,7 +109,9 @@ struct Fault {
   std::string failure_class;  ///< of the record's retry
   std::string error;          ///< part of handler.protocol_error's text
 };
-void PrintTo(const Fault& fault, std::ostream* out) { *out << fault.name; }
+void PrintTo(const Fault& fault, std::ostream* out) {
+  *out << fault.name;
+}
 
 class ExecFaults : public testing::TestWithParam<Fault> {};
 
@@ -142,8 +151,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"unknown_type", says(R"({"type":"progress","id":"$ID"})"), "handler_exit",
               "\"type\""},
         Fault{"no_id", says(R"({"type":"outcome","outcome":"done"})"), "handler_exit", "\"id\""},
-        Fault{"id_no_string", says(R"({"type":"outcome","id":2,"outcome":"done"})"),
-              "handler_exit", "\"id\""},
+        Fault{"id_no_string", says(R"({"type":"outcome","id":2,"outcome":"done"})"), "handler_exit",
+              "\"id\""},
         Fault{"id_with_zero", says(R"({"type":"outcome","id":"0$ID","outcome":"done"})"),
               "handler_exit", "\"id\""},
         Fault{"id_with_space", says(R"({"type":"outcome","id":"$ID ","outcome":"done"})"),
@@ -163,8 +172,7 @@ INSTANTIATE_TEST_SUITE_P(
               "\"reason\""},
         Fault{"class_upper_case", answers(R"("outcome":"reject","class":"Bad")"), "protocol",
               "\"class\""},
-        Fault{"class_empty", answers(R"("outcome":"reject","class":"")"), "protocol",
-              "\"class\""},
+        Fault{"class_empty", answers(R"("outcome":"reject","class":"")"), "protocol", "\"class\""},
         Fault{"class_too_long",
               answers(R"("outcome":"reject","class":"abcdefghijklmnopqrstuvwxyz_012345")"),
               "protocol", "\"class\""},
@@ -197,7 +205,9 @@ struct Greeting {
   std::string hello;
   std::string error;  ///< empty: accepted
 };
-void PrintTo(const Greeting& greeting, std::ostream* out) { *out << greeting.name; }
+void PrintTo(const Greeting& greeting, std::ostream* out) {
+  *out << greeting.name;
+}
 
 class ExecGreetings : public testing::TestWithParam<Greeting> {};
 
@@ -431,7 +441,9 @@ struct Ending {
   bool shutdown;
   std::string cause;
 };
-void PrintTo(const Ending& ending, std::ostream* out) { *out << ending.name; }
+void PrintTo(const Ending& ending, std::ostream* out) {
+  *out << ending.name;
+}
 
 class ExecCancels : public testing::TestWithParam<Ending> {};
 
@@ -593,7 +605,8 @@ TEST(ExecAlive, ReasonsOfAFailedStartAreTold) {
 
 TEST(ExecAlive, ACommandIsFoundInThePath) {
   ExecOptions options = puppet();
-  options.command = {"sh", "-c", "read hello; echo '{\"type\":\"hello\",\"protocol\":1}'; read end"};
+  options.command = {"sh", "-c",
+                     "read hello; echo '{\"type\":\"hello\",\"protocol\":1}'; read end"};
   ExecRig rig(options);
   rig.start();
   rig.events(EventName::handler_started, 1);
@@ -642,8 +655,8 @@ TEST(ExecAlive, KilledAHundredTimesNothingIsLostOrDoubled) {
     const bool more = rig.events_so_far(EventName::handler_exited).size() < 100;
     {
       std::unique_lock lock(mutex);
-      ASSERT_TRUE(changed.wait_for(
-          lock, patience, [&] { return open < 32 && (more || again > 0 || open == 0); }));
+      ASSERT_TRUE(changed.wait_for(lock, patience,
+                                   [&] { return open < 32 && (more || again > 0 || open == 0); }));
       if (!more && again == 0) break;
       if (again > 0) {
         --again;
@@ -709,8 +722,8 @@ TEST(ExecAlive, AHandlerThatIgnoresTheEndGetsTermThenKill) {
 TEST(ExecAlive, CloseKillsWhenItsLimitEnds) {
   ExecRig rig(puppet({"--ignore-end", "--ignore-term"}));
   rig.start();
-  rig.run("x");
-  const int running = rig.submit(R"([["hold"]])");
+  const int running = rig.submit(R"([["err","has it\n"],["hold"]])");
+  ASSERT_TRUE(rig.wait_for_log("has it"));
   const auto begin = std::chrono::steady_clock::now();
   rig.exec.close(100ms);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, 4s);

@@ -30,7 +30,9 @@ struct Exit {
   std::string failure_class;
   std::string reason;
 };
-void PrintTo(const Exit& exit, std::ostream* out) { *out << exit.name; }
+void PrintTo(const Exit& exit, std::ostream* out) {
+  *out << exit.name;
+}
 
 class ExecExits : public testing::TestWithParam<Exit> {};
 
@@ -47,31 +49,31 @@ TEST_P(ExecExits, MeanWhatTheTableSays) {
 
 INSTANTIATE_TEST_SUITE_P(
     Exec, ExecExits,
-    testing::Values(
-        Exit{"done", "exit 0", OutcomeKind::retry, OutcomeKind::done, "", ""},
-        Exit{"done_with_words", "echo fine >&2", OutcomeKind::retry, OutcomeKind::done, "", ""},
-        Exit{"reject", "echo no account >&2; exit 65", OutcomeKind::retry, OutcomeKind::reject, "",
-             "no account"},
-        Exit{"retry", "echo later >&2; exit 75", OutcomeKind::park, OutcomeKind::retry, "",
-             "later"},
-        Exit{"stop", "echo wrong config >&2; exit 78", OutcomeKind::retry, OutcomeKind::stop, "",
-             "wrong config"},
-        Exit{"other_is_retry", "exit 1", OutcomeKind::retry, OutcomeKind::retry, "handler_exit",
-             "exit code 1"},
-        Exit{"other_as_configured_reject", "echo x >&2; exit 2", OutcomeKind::reject,
-             OutcomeKind::reject, "handler_exit", "x"},
-        Exit{"other_as_configured_park", "exit 255", OutcomeKind::park, OutcomeKind::park,
-             "handler_exit", "exit code 255"},
-        Exit{"other_as_configured_stop", "exit 127", OutcomeKind::stop, OutcomeKind::stop,
-             "handler_exit", "exit code 127"},
-        Exit{"a_signal_is_retry", "kill -SEGV $$", OutcomeKind::stop, OutcomeKind::retry,
-             "handler_exit", "signal 11 (SIGSEGV)"},
-        Exit{"reason_without_line_ends", "printf 'a\\nb\\r\\n\\n' >&2; exit 65",
-             OutcomeKind::retry, OutcomeKind::reject, "", "a\nb"},
-        Exit{"reason_is_cut", "printf '%600s' x >&2; exit 65", OutcomeKind::retry,
-             OutcomeKind::reject, "", std::string(512, ' ')},
-        Exit{"reason_is_text", "printf '\\377z' >&2; exit 65", OutcomeKind::retry,
-             OutcomeKind::reject, "", "\uFFFDz"}),
+    testing::Values(Exit{"done", "exit 0", OutcomeKind::retry, OutcomeKind::done, "", ""},
+                    Exit{"done_with_words", "echo fine >&2", OutcomeKind::retry, OutcomeKind::done,
+                         "", ""},
+                    Exit{"reject", "echo no account >&2; exit 65", OutcomeKind::retry,
+                         OutcomeKind::reject, "", "no account"},
+                    Exit{"retry", "echo later >&2; exit 75", OutcomeKind::park, OutcomeKind::retry,
+                         "", "later"},
+                    Exit{"stop", "echo wrong config >&2; exit 78", OutcomeKind::retry,
+                         OutcomeKind::stop, "", "wrong config"},
+                    Exit{"other_is_retry", "exit 1", OutcomeKind::retry, OutcomeKind::retry,
+                         "handler_exit", "exit code 1"},
+                    Exit{"other_as_configured_reject", "echo x >&2; exit 2", OutcomeKind::reject,
+                         OutcomeKind::reject, "handler_exit", "x"},
+                    Exit{"other_as_configured_park", "exit 255", OutcomeKind::park,
+                         OutcomeKind::park, "handler_exit", "exit code 255"},
+                    Exit{"other_as_configured_stop", "exit 127", OutcomeKind::stop,
+                         OutcomeKind::stop, "handler_exit", "exit code 127"},
+                    Exit{"a_signal_is_retry", "kill -SEGV $$", OutcomeKind::stop,
+                         OutcomeKind::retry, "handler_exit", "signal 11 (SIGSEGV)"},
+                    Exit{"reason_without_line_ends", "printf 'a\\nb\\r\\n\\n' >&2; exit 65",
+                         OutcomeKind::retry, OutcomeKind::reject, "", "a\nb"},
+                    Exit{"reason_is_cut", "printf '%600s' x >&2; exit 65", OutcomeKind::retry,
+                         OutcomeKind::reject, "", std::string(512, ' ')},
+                    Exit{"reason_is_text", "printf '\\377z' >&2; exit 65", OutcomeKind::retry,
+                         OutcomeKind::reject, "", "\uFFFDz"}),
     [](const auto& instance) { return instance.param.name; });
 
 TEST(ExecPerRecord, TheValueComesOnStdinByteForByte) {
@@ -101,8 +103,8 @@ std::map<std::string, std::string> environment(ExecRig& rig, Payload payload) {
   for (std::string line; std::getline(text, line);) {
     const std::size_t name = line.find("TENURE_RECORD_");
     const std::size_t equal = line.find('=');
-    if (name != std::string::npos) lines[line.substr(name + 14, equal - name - 14)] =
-        line.substr(equal + 1);
+    if (name != std::string::npos)
+      lines[line.substr(name + 14, equal - name - 14)] = line.substr(equal + 1);
   }
   return lines;
 }
@@ -242,8 +244,8 @@ TEST(ExecPerRecord, AMissingProgramCostsNoAttempt) {
 
 TEST(ExecPerRecord, AStopDoesNotEndARunningProcess) {
   Folder folder;
-  ExecRig rig(script("echo started >&2; while [ ! -e '" + folder.at("go") +
-                     "' ]; do sleep 0.01; done"));
+  ExecRig rig(
+      script("echo started >&2; while [ ! -e '" + folder.at("go") + "' ]; do sleep 0.01; done"));
   rig.start();
   const int running = rig.submit("x");
   ASSERT_TRUE(rig.wait_for_log("started"));
@@ -282,8 +284,9 @@ TEST(ExecPerRecord, AProgramStartsClean) {
   // group of its own.
   int leaked[2];
   ASSERT_EQ(::pipe(leaked), 0);  // without close-on-exec, on purpose
-  ExecRig rig(script("ls /proc/self/fd | tr '\\n' ' '; echo; grep -E 'Sig(Blk|Ign)' /proc/self/status;"
-                     " [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo own group"));
+  ExecRig rig(
+      script("ls /proc/self/fd | tr '\\n' ' '; echo; grep -E 'Sig(Blk|Ign)' /proc/self/status;"
+             " [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo own group"));
   rig.start();
   EXPECT_EQ(rig.run("x").kind(), OutcomeKind::done);
   ::close(leaked[0]);

@@ -98,20 +98,19 @@ TEST(ExecProtocol, HelloCancelAndByeAsDocumented) {
   append_cancel(out, 88, CancelCause::timeout);
   append_cancel(out, 88, CancelCause::shutdown);
   append_bye(out);
-  EXPECT_EQ(out,
-            R"({"type":"hello","protocol":1,"group":"billing","topics":["orders","emails"],)"
-            R"("in_flight":16})"
-            "\n"
-            R"({"type":"cancel","id":"88","cause":"revoked"})"
-            "\n"
-            R"({"type":"cancel","id":"88","cause":"lost"})"
-            "\n"
-            R"({"type":"cancel","id":"88","cause":"timeout"})"
-            "\n"
-            R"({"type":"cancel","id":"88","cause":"shutdown"})"
-            "\n"
-            R"({"type":"bye"})"
-            "\n");
+  EXPECT_EQ(out, R"({"type":"hello","protocol":1,"group":"billing","topics":["orders","emails"],)"
+                 R"("in_flight":16})"
+                 "\n"
+                 R"({"type":"cancel","id":"88","cause":"revoked"})"
+                 "\n"
+                 R"({"type":"cancel","id":"88","cause":"lost"})"
+                 "\n"
+                 R"({"type":"cancel","id":"88","cause":"timeout"})"
+                 "\n"
+                 R"({"type":"cancel","id":"88","cause":"shutdown"})"
+                 "\n"
+                 R"({"type":"bye"})"
+                 "\n");
 }
 
 TEST(ExecProtocol, AnOutcomeNamesTheAttemptEvenWhenItIsBad) {
@@ -124,8 +123,7 @@ TEST(ExecProtocol, AnOutcomeNamesTheAttemptEvenWhenItIsBad) {
 TEST(ExecProtocol, DeepNestingIsNoCrash) {
   const std::string deep(200000, '[');
   EXPECT_TRUE(std::holds_alternative<BadLine>(read_line(deep)));
-  EXPECT_TRUE(std::holds_alternative<BadLine>(
-      read_line(deep + std::string(deep.size(), ']'))));
+  EXPECT_TRUE(std::holds_alternative<BadLine>(read_line(deep + std::string(deep.size(), ']'))));
 }
 
 }  // namespace

@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
-#include <thread>
 
 namespace tenure::handler::test {
 namespace {
@@ -53,7 +51,9 @@ Folder::~Folder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-std::string Folder::read(const std::string& name) const { return text_of(path_ / name); }
+std::string Folder::read(const std::string& name) const {
+  return text_of(path_ / name);
+}
 
 void Folder::write(const std::string& name, const std::string& text, bool executable) const {
   std::ofstream(path_ / name, std::ios::binary) << text;
@@ -66,8 +66,8 @@ std::vector<std::string> python(const std::string& file, std::vector<std::string
   const std::filesystem::path folder =
       std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "support" / "handlers";
   // The distribution's own starts several times faster than a version switcher's shim.
-  const std::string interpreter = ::access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3"
-                                                                          : "python3";
+  const std::string interpreter =
+      ::access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
   std::vector<std::string> command{interpreter, "-S", "-E", (folder / file).string()};
   for (std::string& argument : arguments) command.push_back(std::move(argument));
   return command;
@@ -166,7 +166,9 @@ ExecRig::ExecRig(ExecOptions options, std::optional<Fence> fence)
         changed_.notify_all();
       }) {}
 
-ExecRig::~ExecRig() { exec.close(0ms); }
+ExecRig::~ExecRig() {
+  exec.close(0ms);
+}
 
 void ExecRig::start() {
   const Result<void> started = exec.start();
@@ -218,8 +220,7 @@ std::vector<HandlerEvent> ExecRig::events_so_far(EventName name) {
 
 bool ExecRig::wait_for_log(const std::string& text) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, patience,
-                           [&] { return log_.find(text) != std::string::npos; });
+  return changed_.wait_for(lock, patience, [&] { return log_.find(text) != std::string::npos; });
 }
 
 std::string ExecRig::log() {
@@ -244,10 +245,14 @@ ExecOptions puppet(std::vector<std::string> arguments) {
 }
 
 bool wait_until(const std::function<bool()>& condition) {
+  // Nothing signals a change of a file or another process: looked at again and again.
+  std::mutex mutex;
+  std::condition_variable never;
   const auto end = std::chrono::steady_clock::now() + patience;
+  std::unique_lock lock(mutex);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(5ms);  // between two looks, not instead of one
+    never.wait_for(lock, 5ms);
   }
   return true;
 }

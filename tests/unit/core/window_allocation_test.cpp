@@ -1,0 +1,150 @@
+// The record path takes nothing from the heap once the window has been as full as it gets.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "core/window.hpp"
+#include "support/allocation_count.hpp"
+
+namespace tenure::core {
+namespace {
+
+struct Mode {
+  const char* name;
+  Order order;
+  std::uint16_t lanes;
+  friend std::ostream& operator<<(std::ostream& out, const Mode& mode) { return out << mode.name; }
+};
+
+class WindowAllocation : public testing::TestWithParam<Mode> {
+ protected:
+  WindowAllocation() : window_(options(), Offset(0), progress()) {}
+
+  static Window::Options options() {
+    Window::Options options;
+    options.order = GetParam().order;
+    options.store_lanes = GetParam().lanes;
+    options.run_records_max = 64;
+    return options;
+  }
+  static std::vector<LaneProgress> progress() {
+    std::vector<LaneProgress> lanes;
+    for (std::uint16_t lane = 0; lane < GetParam().lanes; ++lane) {
+      lanes.push_back({lane, Offset(0), LeaderEpoch(0)});
+    }
+    return lanes;
+  }
+
+  void admit(std::uint64_t count, std::uint64_t keys) {
+    records_.resize(count);
+    for (Delivered& record : records_) {
+      const std::uint64_t number = offset_++;
+      const std::uint64_t key = number * 7919 % keys + (number / 10'000 * keys);
+      record = {&message_, Offset(static_cast<std::int64_t>(number)), key * 0x9e3779b97f4a7c15ULL,
+                100, LeaderEpoch(1)};
+    }
+    ++now_;
+    window_.admit(records_, Instant(Duration(now_)), held_, freed_);
+  }
+
+  /// Takes all there is into the pool of runs and settles it, a few records of it after a retry.
+  void work(bool fail) {
+    for (;;) {
+      std::size_t runs = 0;
+      for (; runs < runs_.size() && window_.take(runs_[runs], 64, Instant(Duration(now_)));
+           ++runs) {
+      }
+      if (runs == 0) break;
+      for (std::size_t n = 0; n < runs; ++n) {
+        for (RunRecord& record : runs_[n].records) record.result = RecordResult::done;
+        if (fail && n % 16 == 3) {
+          for (RunRecord& record : runs_[n].records) record.result = RecordResult::unstarted;
+          runs_[n].records.front().result = RecordResult::retry;
+        }
+        window_.settle(runs_[n], Instant(Duration(now_)), held_, freed_);
+      }
+      for (const Window::Held& held : held_) {
+        window_.release(held.ordinal, true, Instant(Duration(now_)));
+      }
+      held_.clear();
+      freed_.clear();
+      fail = false;
+    }
+  }
+
+  Window window_;
+  char message_ = 0;
+  std::uint64_t offset_ = 0;
+  std::int64_t now_ = 0;
+  std::vector<Delivered> records_;
+  std::vector<Window::Held> held_;
+  std::vector<MessageHandle> freed_;
+  std::vector<core::Run> runs_ = std::vector<core::Run>(300);
+};
+
+TEST_P(WindowAllocation, NothingIsAllocatedInSteadyState) {
+  const auto round = [this] {
+    admit(1000, 200);
+    work(false);
+    admit(1, 200);
+    work(false);
+    admit(700, 200);
+    work(true);
+  };
+  for (int n = 0; n < 200; ++n) round();
+  const std::uint64_t before = test::allocations();
+  for (int n = 0; n < 500; ++n) round();
+  EXPECT_EQ(test::allocations(), before) << "in 850 000 records";
+  EXPECT_EQ(window_.frontier(), window_.position());
+}
+
+TEST_P(WindowAllocation, NothingIsAllocatedPerRecordBehindAStuckOne) {
+  if (GetParam().order == Order::partition) GTEST_SKIP() << "nothing passes a stuck record there";
+  admit(1, 1);
+  core::Run stuck;
+  ASSERT_TRUE(window_.take(stuck, 1, Instant(Duration(now_))));
+  offset_ = 200 * 1000 + 1;  // from here on other keys
+  for (int n = 0; n < 40; ++n) {
+    admit(1000, 200);
+    work(false);
+  }
+  const std::uint64_t before = test::allocations();
+  for (int n = 0; n < 1000; ++n) {
+    admit(1000, 200);
+    work(false);
+  }
+  // The ring of folded segments doubles now and then. In a store lane other records wait behind
+  // the stuck one, so that no segment folds.
+  const std::uint64_t segments = GetParam().lanes == 0 ? 0 : 1'000'000 / 256;
+  EXPECT_LE(test::allocations() - before, segments + 16) << "in a million records";
+  for (RunRecord& record : stuck.records) record.result = RecordResult::done;
+  window_.settle(stuck, Instant(Duration(now_)), held_, freed_);
+  work(false);
+  EXPECT_EQ(window_.frontier(), window_.position());
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, WindowAllocation,
+                         testing::Values(Mode{"OrderNone", Order::none, 0},
+                                         Mode{"OrderKey", Order::key, 0},
+                                         Mode{"OrderPartition", Order::partition, 0},
+                                         Mode{"StoreLanesByKey", Order::key, 8},
+                                         Mode{"StoreLanesWithOrderNone", Order::none, 8}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(AllocationCount, CountsEveryFormOfNew) {
+  const std::uint64_t before = test::allocations();
+  const auto one = std::make_unique<int>(1);
+  const auto many = std::make_unique<int[]>(100);
+  struct alignas(128) Wide {
+    char bytes[128];
+  };
+  const auto wide = std::make_unique<Wide>();
+  EXPECT_EQ(test::allocations() - before, 3U) << *one << many[0] << wide->bytes[0];
+}
+
+}  // namespace
+}  // namespace tenure::core
