@@ -55,6 +55,7 @@ class Run:
         self.thaws = []  # heap of (when, number, member, fault)
         self.next_slot = 0
         self.coordinator_killed = None
+        self.ends_before_stop = []
 
     # ---- the plan
 
@@ -219,11 +220,15 @@ class Run:
 
         def caught_up():
             ends = offsets.ask()
-            return (ends is not None and sum(end.end for end in ends) >= self.options.records
+            if ends is None:
+                return False
+            self.ends_before_stop = ends
+            return (sum(end.end for end in ends) >= self.options.records
                     and all((end.committed or 0) == end.end for end in ends))
 
         began = time.monotonic()
         if not rig.wait_until(caught_up, HEAL_LIMIT, self.tick):
+            # The judge will see it, too: these are ends that it is given.
             rig.say(f"  not caught up {HEAL_LIMIT:.0f} s after the last fault")
         self.counts["heal ms"] = round((time.monotonic() - began) * 1000)
 
@@ -250,6 +255,7 @@ class Run:
         rig.wait_until(lambda: self.read_ends(offsets, evidence), 30)
         if {end.partition: end.end for end in evidence.ends} != ends:
             raise rig.Failure("the topic still grows, or its partitions could not be read")
+        evidence.ends = self.ends_before_stop + evidence.ends
         if len(evidence.records) != self.options.records:
             raise rig.Failure(f"the topic holds {len(evidence.records)} records, not the "
                               f"{self.options.records} acknowledged")

@@ -313,7 +313,7 @@ class Database:
 class Sampler:
     """Reads, during the run, committed offsets and then the effects below them (J6)."""
 
-    EVERY = 1.0
+    EVERY = 0.3
 
     def __init__(self, offsets, database):
         self.offsets = offsets

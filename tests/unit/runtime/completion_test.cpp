@@ -164,7 +164,10 @@ TEST(Completion, MayOutliveWhateverMadeIt) {
       RunTaskPool tasks;
       core::Run run;
       int returns = 0;
-      void returned(RunTask&) noexcept override { ++returns; }
+      void returned(RunTask& task) noexcept override {
+        ++returns;
+        tasks.give(task);
+      }
       void resumed(RunTask&) noexcept override {}
     };
     auto all = std::make_shared<Everything>();
