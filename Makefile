@@ -27,6 +27,8 @@ chaos:  ## the long run: members join, leave, are killed and frozen; arguments i
 	@tools/bootstrap --with test
 	@cmake --preset release --log-level=WARNING >/dev/null
 	@cmake --build --preset release -j $(JOBS)
+	@cmake --preset dev --log-level=WARNING >/dev/null
+	@cmake --build --preset dev -j $(JOBS) --target log_tool
 	@tests/e2e/chaos $(CHAOS)
 
 sanitize:  ## unit to mock-cluster tests under ASan + UBSan, then under TSan

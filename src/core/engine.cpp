@@ -16,6 +16,7 @@ constexpr double cheap_record_ns = 10'000;
 constexpr std::uint32_t slow_run_records_max = 16;
 
 constexpr Duration contention_backoff_min = std::chrono::milliseconds(5);
+constexpr Duration contention_told_after = std::chrono::seconds(1);
 constexpr Duration retry_after_max = std::chrono::hours(24);
 
 std::string_view word(AgainCause cause) {
@@ -155,6 +156,7 @@ void Engine::Impl::pump() {
     pump_acquire();
     pump_retries();
     pump_doubt();
+    pump_starved();
     pump_commits();
     pump_dispatch();
     pump_ended();
@@ -166,11 +168,11 @@ Instant Engine::Impl::next_wake() const {
   Instant wake = std::min({open_at, close_deadline, retries.next()});
   for (const Drain& drain : drains) {
     if (drain.phase == Drain::Phase::running) {
-      wake = std::min(wake, drain.stop_fired ? drain.deadline : std::min(drain.stop_at, drain.deadline));
+      wake = std::min({wake, drain.deadline, drain.stop_fired ? never : drain.stop_at});
     } else if (drain.phase != Drain::Phase::done) {
       wake = std::min(wake, drain.commit_deadline);
-      if (!drain.commit && drain.commit_not_before > now) {
-        wake = std::min(wake, drain.commit_not_before);
+      for (const Instant next : {drain.advance_deadline, drain.commit_not_before}) {
+        if (!drain.commit && next > now) wake = std::min(wake, next);
       }
     }
   }
@@ -198,24 +200,32 @@ Instant Engine::Impl::next_wake() const {
     wake = std::min(wake, slot->expires);
   } else if (advancing) {
     wake = std::min(wake, advance_deadline);
-  } else if (!live.empty()) {
-    bool due = suspect;
-    Instant daily = never;
+  } else if (phase == Phase::member) {
+    // Periodic commits: when the first is due, but never before commit_at, since nothing would be
+    // sent then.
+    Instant due = never;
     for (const auto& [partition, ref] : live) {
       const PartitionOwner* owner = find(ref);
-      if (owner->state != OwnerState::active) continue;
-      due = due || wants_commit(*owner);
-      daily = std::min(daily, after(owner->committed_at, std::chrono::hours(24)));
+      if (owner->state != OwnerState::active || owner->log_went_back || owner->relocating) continue;
+      due = std::min({due, wants_commit(*owner) ? now : never,
+                      wants_advance(*owner) ? owner->advance_not_before : never,
+                      lease_at ? after(*lease_at, times.session / 2) : never,
+                      after(owner->committed_at, unchanged_commit_interval)});
     }
-    if (due) wake = std::min(wake, std::max(commit_at, now));
-    if (lease_at) wake = std::min(wake, after(*lease_at, times.session / 2));
-    wake = std::min(wake, daily);
+    if (due != never) wake = std::min(wake, std::max(due, commit_at));
   }
-  if (orphaned_since != never) wake = std::min(wake, after(orphaned_since, times.session));
-  if (no_partition_since != never) {
-    wake = std::min(wake, after(no_partition_since, 3 * times.heartbeat));
+  if (phase == Phase::member) {
+    if (orphaned_since != never) wake = std::min(wake, after(orphaned_since, times.session));
+    if (waits_for_partitions()) {
+      wake = std::min(wake, after(no_partition_since, 3 * times.heartbeat));
+    }
   }
   return wake;
+}
+
+bool Engine::Impl::waits_for_partitions() const {
+  return options.until_end && !stopping && no_partition_since != never && live.empty() &&
+         reacquire.empty() && drains.empty();
 }
 
 // ---- shared small parts --------------------------------------------------------------------------
@@ -305,7 +315,9 @@ std::vector<PartitionOwner*> Engine::Impl::live_owners() {
 // ---- records ---------------------------------------------------------------------------------------
 
 void Engine::Impl::on(const TimesKnown& known) {
-  times = {known.session, known.heartbeat, known.poll_limit, known.socket_timeout};
+  times = known;
+  // They may also change later, while this client is being closed.
+  if (phase != Phase::opening) return;
   phase = Phase::member;
   open_failures = 0;
 }
@@ -385,7 +397,7 @@ void Engine::Impl::admit(PartitionOwner& owner) {
 void Engine::Impl::on(const Reached& reached) {
   PartitionOwner* owner = find(reached.owner);
   if (owner == nullptr || owner->state != OwnerState::active || owner->log_went_back) return;
-  owner->reached = reached.offset;
+  owner->reached = std::max(owner->reached.value_or(reached.offset), reached.offset);
   admit(*owner);
 }
 
@@ -397,13 +409,22 @@ void Engine::Impl::on(const RecordError& error) {
     case BrokerError::log_truncated:
     case BrokerError::unknown_topic_or_partition:
       // F7, F8: which end of the log did it fall off? Asked, never guessed.
-      if (owner->state == OwnerState::active && !owner->relocating) {
+      if (owner->state != OwnerState::active) break;
+      owner->truncated = owner->truncated || error.error == BrokerError::log_truncated;
+      if (!owner->relocating) {
         owner->relocating = true;
         owner->acquisition = Acquisition{};
         acquiring.push_back(owner->ref);
         warn(*owner, name(error.error), error.message);
       }
       break;
+    case BrokerError::bad_record: {
+      // F1: the client skips it, which is no gap: incomplete until the failure policy has it.
+      warn(*owner, name(error.error), error.message);
+      const Delivered undecodable{nullptr, error.offset, 0, 0, no_leader_epoch};
+      on(RecordsDelivered{error.owner, {&undecodable, 1}});
+      break;
+    }
     default:
       warn(*owner, name(error.error), error.message);
       break;
@@ -439,14 +460,35 @@ void Engine::Impl::update_flow(PartitionOwner& owner) {
             {"offset", window.frontier().value()},
             {"above", static_cast<std::int64_t>(window.completed_above())}});
   }
-  if (was_full && !totals_full) {
-    for (PartitionOwner* other : live_owners()) {
-      if (other->state == OwnerState::active && !other->flow_open && other != &owner) {
-        admit(*other);
-        update_flow(*other);
-      }
-    }
+  const bool starves = !open && window.records() < options.window_records &&
+                       window.bytes() < options.window_bytes;
+  if (starves && !owner.starved) {
+    owner.starved = true;
+    starved.push_back(owner.ref);
+    starved_at_unfinished = std::max(starved_at_unfinished, unfinished_total);
+    starved_at_bytes = std::max(starved_at_bytes, bytes_total);
   }
+}
+
+/// O7: whoever stands still because of the totals goes on when any other owner, also one that
+/// ends, has given some back.
+void Engine::Impl::pump_starved() {
+  if (starved.empty() ||
+      (unfinished_total >= starved_at_unfinished && bytes_total >= starved_at_bytes)) {
+    return;
+  }
+  starved_at_unfinished = unfinished_total;
+  starved_at_bytes = bytes_total;
+  starved_before.swap(starved);
+  for (const OwnerRef ref : starved_before) {
+    PartitionOwner* owner = find(ref);
+    if (owner == nullptr) continue;
+    owner->starved = false;
+    if (owner->state != OwnerState::active) continue;
+    admit(*owner);
+    update_flow(*owner);
+  }
+  starved_before.clear();
 }
 
 void Engine::Impl::park(PartitionOwner& owner, Offset offset, std::string_view reason) {
@@ -487,7 +529,10 @@ void Engine::Impl::on(const RunReturned& returned) {
               {"reason", run->store_message}});
     }
     if (started && owner->state == OwnerState::retired) ++totals.retired_calls;
+    const bool refused = run->store_error == StoreError::superseded;
     recycle(run);
+    // F6: whoever is refused has nothing to commit any more (R4: only while entitled).
+    if (refused && owner->live()) supersede(*owner, "effect");
     return;
   }
 
@@ -512,19 +557,27 @@ void Engine::Impl::on(const RunReturned& returned) {
       recycle(run);
       return;
     case StoreError::in_doubt:
-      // Still out as far as the window is concerned: the lane waits.
-      owner->in_doubt.push_back(run);
-      ++owner->runs_out;
-      ++runs_out;
-      records_out += run->records.size();
-      look_up(*owner, *run);
+      doubt(*owner, *run);
       return;
     case StoreError::moved: {
+      // E3: after a look-up that found nothing the old session may have committed all the same,
+      // and the next run need not end where that one did.
+      if (std::erase(owner->doubted_lanes, run->lane) > 0) {
+        doubt(*owner, *run);
+        return;
+      }
       // T4: my token, the lane is neither where I left it nor past my target. Nobody may guess.
-      RunRecord& first = run->records.front();
+      const auto open = std::find_if(
+          run->records.begin(), run->records.end(), [](const RunRecord& record) {
+            return record.result != RecordResult::done && record.result != RecordResult::replayed;
+          });
+      if (open == run->records.end()) break;
+      RunRecord& first = *open;
       first.result = RecordResult::park;
-      run->failures.push_back({0, "the lane's stored progress is not where this owner left it: " +
-                                      run->store_message, "moved", {}});
+      run->failures.push_back({static_cast<std::uint32_t>(open - run->records.begin()),
+                               "the lane's stored progress is not where this owner left it: " +
+                                   run->store_message,
+                               "moved", {}});
       report(EventName::effect_refused, *owner,
              {{"step", std::string("moved")},
               {"token", owner->fence ? owner->fence->token.value() : 0},
@@ -533,10 +586,21 @@ void Engine::Impl::on(const RunReturned& returned) {
       break;
     }
     default:
+      // What was looked up too early has been decided by this unit.
+      if (run->lane_reached) std::erase(owner->doubted_lanes, run->lane);
       break;
   }
   finish_run(*owner, *run);
   recycle(run);
+}
+
+/// Still out as far as the window is concerned: the lane waits.
+void Engine::Impl::doubt(PartitionOwner& owner, Run& run) {
+  owner.in_doubt.push_back(&run);
+  ++owner.runs_out;
+  ++runs_out;
+  records_out += run.records.size();
+  look_up(owner, run);
 }
 
 void Engine::Impl::finish_run(PartitionOwner& owner, Run& run) {
@@ -618,6 +682,7 @@ void Engine::Impl::hold(PartitionOwner& owner, const Run& run,
           wait = std::min(wait, contention_backoff_min * owner.again_streak);
         }
         if (run.again == AgainCause::store_down) note_store(false, run.store_message);
+        if (run.again == AgainCause::contention) note_contention(run.store_message);
         if (run.again == AgainCause::handler_down && owner.again_streak == 1) {
           warn(owner, word(run.again), reason.empty() ? run.store_message : reason);
         }
@@ -684,16 +749,22 @@ void Engine::Impl::on(const LookedUp& found) {
   note_store(true, {});
   owner->in_doubt.erase(position);
   run->store_error = StoreError::none;
-  bool stored = false;
+  const std::uint16_t lane = run->lane;
+  const Offset certain = run->lane_reached.value_or(run->lane_from);
+  const bool stored = found.next_offset && *found.next_offset > certain;
   for (RunRecord& record : run->records) {
-    const bool below = found.next_offset && record.offset < *found.next_offset;
+    if (record.result == RecordResult::done || record.result == RecordResult::replayed) continue;
+    const bool below = stored && record.offset < *found.next_offset;
     record.result = below ? RecordResult::replayed : RecordResult::unstarted;
-    stored = stored || below;
   }
-  if (stored) run->lane_reached = found.next_offset;
+  if (stored) {
+    run->lane_reached = found.next_offset;
+    ++owner->effects;
+  }
   report(EventName::effect_in_doubt, *owner,
          {{"offset", run->records.front().offset.value()}, {"found", stored}});
   on(RunReturned{run});
+  if (!stored && owner->live()) owner->doubted_lanes.push_back(lane);
 }
 
 void Engine::Impl::pump_doubt() {
@@ -712,7 +783,13 @@ void Engine::Impl::pump_doubt() {
   }
 }
 
+void Engine::Impl::note_contention(std::string_view error) {
+  if (!contended_since) contended_since = now;
+  if (now - *contended_since >= contention_told_after) note_store(false, error);
+}
+
 void Engine::Impl::note_store(bool up, std::string_view error) {
+  if (up) contended_since.reset();
   if (up == !store_down) return;
   store_down = !up;
   if (up) {
@@ -737,8 +814,9 @@ void Engine::Impl::pump_retries() {
 void Engine::Impl::pump_dispatch() {
   if (suspect || phase != Phase::member) return;
   const auto may_dispatch = [this] {
-    if (options.async) return runs_out < options.concurrency;
-    return records_out < options.ready_max || runs_out < options.concurrency;
+    // R9: the slots of abandoned runs have been taken by others.
+    if (options.async) return runs_out - abandoned_out < options.concurrency;
+    return records_out < options.ready_max || runs_out - abandoned_out < options.concurrency;
   };
   std::size_t visited = 0;
   while (visited < ready_list.size() && may_dispatch()) {

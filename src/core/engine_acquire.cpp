@@ -58,6 +58,7 @@ void Engine::Impl::stumble(PartitionOwner& owner) {
 }
 
 void Engine::Impl::pump_acquire() {
+  if (acquiring.empty()) reads.clear();  // nobody waits for them any more
   if (phase != Phase::member) return;
   for (std::size_t i = 0; i < reacquire.size();) {
     if (reacquire[i].at > now || stopping) {
@@ -73,10 +74,7 @@ void Engine::Impl::pump_acquire() {
            {{"protocol", std::string(name(next.protocol))},
             {"cause", std::string("superseded")}});
   }
-  if (acquiring.empty()) {
-    reads.clear();  // nobody waits for them any more
-    return;
-  }
+  if (acquiring.empty()) return;
 
   // Reads that were never answered.
   for (std::size_t i = 0; i < reads.size();) {
@@ -322,27 +320,37 @@ void Engine::Impl::on(const LogEndsRead& read) {
 
 void Engine::Impl::relocated(PartitionOwner& owner, const LogEnds& ends) {
   owner.relocating = false;
-  const Offset wanted = owner.window->position();
-  if (wanted > ends.end) {
+  // Behind what was handed over and only waits for room.
+  Offset wanted = owner.window->position();
+  if (owner.waiting() > 0) wanted = std::max(wanted, owner.overflow.back().offset.next());
+  if (owner.reached) wanted = std::max(wanted, *owner.reached);
+  if (owner.truncated || wanted > ends.end) {
     went_back(owner, wanted, ends.end);
     return;
   }
   Offset start = wanted;
+  LeaderEpoch epoch = no_leader_epoch;
   if (wanted < ends.start) {
     report(EventName::record_skipped, owner,
            {{"from", wanted.value()},
             {"to", ends.start.value() - 1},
             {"by", std::string("broker")}});
-    with_window(owner, [&](Window& w) { w.skip_to(ends.start); return 0; });
     start = ends.start;
+    owner.reached = start;
+    admit(owner);
+  } else if (wanted == owner.window->frontier()) {
+    epoch = owner.window->frontier_leader_epoch();
   }
   owner.flow_open = true;
-  emit(StartFetch{{owner.ref, owner.partition, start, no_leader_epoch}});
+  emit(StartFetch{{owner.ref, owner.partition, start, epoch}});
+  update_flow(owner);
 }
 
 void Engine::Impl::went_back(PartitionOwner& owner, Offset wanted, Offset end) {
   owner.log_went_back = true;
   emit(ForgetOwner{owner.ref});
+  // What is queued must not hold the room of others (F8 stops this partition alone).
+  if (owner.window) drop_queued(owner);
   owner.blocked = true;
   report(EventName::owner_blocked, owner,
          {{"cause", std::string("log_went_back")},
@@ -475,7 +483,11 @@ void Engine::Impl::on(const Activated& answer) {
         end({Finished::Reason::config, item.message});
         return;
       default:
-        if (item.error != StoreError::contention) note_store(false, item.message);
+        if (item.error == StoreError::contention) {
+          note_contention(item.message);
+        } else {
+          note_store(false, item.message);
+        }
         stumble(*owner);
         break;
     }

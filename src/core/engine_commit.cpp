@@ -9,7 +9,6 @@ namespace tenure::core {
 
 namespace {
 
-constexpr Duration unchanged_commit_interval = std::chrono::hours(24);  // C9
 constexpr Duration suspect_commit_interval = std::chrono::milliseconds(500);
 constexpr Duration advance_wait_max = std::chrono::milliseconds(500);
 
@@ -47,11 +46,14 @@ Offset Engine::Impl::committable(const PartitionOwner& owner) const {
 bool Engine::Impl::wants_commit(const PartitionOwner& owner) const {
   if (owner.log_went_back || owner.relocating) return false;
   const Offset value = committable(owner);
-  if (!owner.committed) return value > owner.start || owner.recommit || suspect;
-  return value > *owner.committed || owner.recommit || suspect ||
+  return value > owner.committed.value_or(owner.start) || owner.recommit || suspect ||
          (lease_at && now - *lease_at >= times.session / 2) ||
-         now - owner.committed_at >= unchanged_commit_interval ||
-         (options.progress && owner.window->frontier() > owner.window->stored_minimum());
+         now - owner.committed_at >= unchanged_commit_interval;
+}
+
+bool Engine::Impl::wants_advance(const PartitionOwner& owner) const {
+  if (!options.progress || owner.log_went_back || owner.advance_asked) return false;
+  return !owner.advance_steps.empty() || owner.window->frontier() > owner.window->stored_minimum();
 }
 
 CommitLine Engine::Impl::line_for(const PartitionOwner& owner, Offset offset) {
@@ -68,20 +70,20 @@ CommitLine Engine::Impl::line_for(const PartitionOwner& owner, Offset offset) {
 
 bool Engine::Impl::ask_advance(PartitionOwner& owner) {
   if (!options.progress || owner.advance_asked || owner.advance_not_before > now) return false;
-  Window& window = *owner.window;
+  // E3: in doubt, the very same again: done already, or done now.
   AdvanceIdle request;
-  for (std::uint16_t lane = 0; lane < options.lanes; ++lane) {
+  request.steps = owner.advance_steps;
+  Window& window = *owner.window;
+  for (std::uint16_t lane = 0; owner.advance_steps.empty() && lane < options.lanes; ++lane) {
     if (!window.lane_idle(lane)) continue;  // its next unit moves it
     const Offset stored = window.lane_stored(lane);
     const Offset stand = window.lane_stand(lane);
     if (stand <= stored) continue;
     request.steps.push_back({lane, stored, stand, window.frontier_leader_epoch()});
+    // No unit of this lane may be started meanwhile: one store transaction a lane.
+    with_window(owner, [&](Window& w) { w.reserve_lane(lane); return 0; });
   }
   if (request.steps.empty()) return false;
-  // No unit of these lanes may be started meanwhile: one store transaction a lane.
-  for (const AdvanceIdle::Step& step : request.steps) {
-    with_window(owner, [&](Window& w) { w.reserve_lane(step.lane); return 0; });
-  }
   request.id = StoreRequestId(++last_store_id);
   request.owner = owner.ref;
   request.domain = {options.scope, owner.cluster, owner.topic_id, owner.partition.partition};
@@ -97,6 +99,15 @@ void Engine::Impl::on(const IdleAdvanced& answer) {
   if (owner == nullptr || !owner->live() || !owner->advance_asked) return;
   owner->advance_asked = false;
   const bool stored = answer.error == StoreError::none;
+  const bool refused = answer.error == StoreError::superseded || answer.error == StoreError::moved;
+  owner->advance_in_doubt =
+      !stored && !refused && (owner->advance_in_doubt || answer.error == StoreError::in_doubt);
+  if (owner->advance_in_doubt) {
+    // The lanes stay reserved: where they stand is known when the same request has been answered.
+    if (answer.error != StoreError::contention) note_store(false, answer.message);
+    owner->advance_not_before = after(now, options.backoff_min);
+    return;
+  }
   for (const AdvanceIdle::Step& step : owner->advance_steps) {
     with_window(*owner, [&](Window& w) {
       w.lane_advanced(step.lane, stored ? step.to : step.from, now);
@@ -121,7 +132,11 @@ void Engine::Impl::on(const IdleAdvanced& answer) {
       owner->advance_not_before = after(now, options.backoff_max);
       break;
     default:
-      if (answer.error != StoreError::contention) note_store(false, answer.message);
+      if (answer.error == StoreError::contention) {
+        note_contention(answer.message);
+      } else {
+        note_store(false, answer.message);
+      }
       owner->advance_not_before = after(now, options.backoff_min);
       break;
   }
@@ -169,10 +184,8 @@ void Engine::Impl::pump_commits() {
   bool periodic = now >= commit_at;
   if (periodic && !advancing && options.progress) {
     for (PartitionOwner* owner : live_owners()) {
-      if (owner->state != OwnerState::active || owner->log_went_back) continue;
-      if (owner->window->frontier() > owner->window->stored_minimum()) {
-        advancing = ask_advance(*owner) || advancing;
-      }
+      if (owner->state != OwnerState::active) continue;
+      if (wants_advance(*owner)) advancing = ask_advance(*owner) || advancing;
     }
     if (advancing) advance_deadline = after(now, std::min(advance_wait_max, options.commit_interval));
   }
@@ -189,11 +202,6 @@ void Engine::Impl::pump_commits() {
     for (PartitionOwner* owner : live_owners()) {
       if (owner->state != OwnerState::active || !wants_commit(*owner)) continue;
       const Offset value = committable(*owner);
-      const bool rises = owner->committed ? value > *owner->committed : value > owner->start;
-      const bool again = owner->recommit || suspect ||
-                         (lease_at && now - *lease_at >= times.session / 2) ||
-                         now - owner->committed_at >= unchanged_commit_interval;
-      if (!rises && !again) continue;
       slot_lines.push_back({owner->ref, owner->partition, value, no_leader_epoch, false});
       lines.push_back(line_for(*owner, value));
     }
@@ -204,12 +212,13 @@ void Engine::Impl::pump_commits() {
 }
 
 void Engine::Impl::expire_slot() {
-  if (!slot || slot->expires > now) return;
+  // An answer that came with the end of a freeze is an answer.
+  if (!slot || commit_answer || slot->expires > now) return;
   const Slot gone = std::move(*slot);
   slot.reset();
   for (const SlotLine& line : gone.lines) {
     PartitionOwner* owner = find(line.owner);
-    count(owner, line, CommitOutcome::unresolved, "timeout");
+    if (!line.counted) count(owner, line, CommitOutcome::unresolved, "timeout");
     if (owner == nullptr || !owner->live()) continue;
     if (line.validates) {
       owner->acquisition.validating = false;
@@ -350,6 +359,12 @@ void Engine::Impl::settle_answer(const Member& member) {
       a.validated = true;
       a.failures = 0;
       owner->validated_by_broker = true;
+    } else if (verdict.then == CommitVerdict::Then::read_topic) {
+      // F8: the topic may be another one by now, and so the domain.
+      const std::uint32_t failures = a.failures;
+      a = Acquisition{};
+      a.failures = failures;
+      stumble(*owner);
     } else {
       stumble(*owner);  // the same token again, for those still live
     }
@@ -376,7 +391,9 @@ void Engine::Impl::settle_answer(const Member& member) {
     }
   }
   slot.reset();
-  if (accepted) {
+  // R8, R5b: a commit of a former member, or one accepted from a client that has lost its
+  // membership, says nothing about the member that owns these partitions.
+  if (accepted && !done.of_former_member && !membership_broken(member)) {
     lease_at = lease_at ? std::max(*lease_at, done.sent) : done.sent;
     if (suspect && done.sent >= suspect_since) {
       suspect = false;

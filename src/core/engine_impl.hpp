@@ -20,6 +20,8 @@
 
 namespace tenure::core {
 
+inline constexpr Duration unchanged_commit_interval = std::chrono::hours(24);  // C9
+
 struct Engine::Impl {
   explicit Impl(EngineOptions options);
 
@@ -46,6 +48,7 @@ struct Engine::Impl {
     bool stop_fired = false;
     bool cut = false;          ///< the budget ended with work running
     Deadline commit_deadline;  ///< end of the commit slice
+    Deadline advance_deadline; ///< no longer waits for idle advances: the rest is the commit's
     std::optional<CommitId> commit;
     Instant commit_not_before = Instant::min();
     bool resolved = true;      ///< every final commit was accepted or not needed
@@ -57,12 +60,14 @@ struct Engine::Impl {
     Offset offset;
     LeaderEpoch leader_epoch;
     bool validates = false;  ///< T2
+    bool counted = false;    ///< its outcome was reported: its owner could not wait
   };
   struct Slot {
     CommitId id;
     Instant sent;
     Deadline expires;
     std::vector<SlotLine> lines;
+    bool of_former_member = false;  ///< proves nothing about the member of now (R8)
   };
 
   struct PendingRead {
@@ -120,6 +125,8 @@ struct Engine::Impl {
 
   std::uint64_t ready_total = 0, unfinished_total = 0, bytes_total = 0;
   bool totals_full = false;
+  std::vector<OwnerRef> starved, starved_before;  ///< wait for the totals to fall
+  std::uint64_t starved_at_unfinished = 0, starved_at_bytes = 0;  ///< and were full at these
 
   std::optional<Slot> slot;
   std::uint64_t last_commit_id = 0;
@@ -140,6 +147,7 @@ struct Engine::Impl {
   std::uint64_t last_read_id = 0, last_store_id = 0;
   bool store_down = false;
   Instant store_down_since;
+  std::optional<Instant> contended_since;  ///< nothing has gone through at the store since
 
   bool pump_again = false;  ///< something began late in a pump that its first parts serve
   bool stopping = false;
@@ -152,6 +160,8 @@ struct Engine::Impl {
   void step(const Input& input);
   void pump();
   [[nodiscard]] Instant next_wake() const;
+  /// until_end, and this member has nothing: is that all, or does an assignment follow?
+  [[nodiscard]] bool waits_for_partitions() const;
 
   PartitionOwner* find(OwnerRef ref);
   [[nodiscard]] const PartitionOwner* find(OwnerRef ref) const;
@@ -179,12 +189,16 @@ struct Engine::Impl {
   void park(PartitionOwner& owner, Offset offset, std::string_view reason);
   void finish_run(PartitionOwner& owner, Run& run);
   void recycle(Run* run);
+  void doubt(PartitionOwner& owner, Run& run);
   void look_up(PartitionOwner& owner, Run& run);
   void update_flow(PartitionOwner& owner);
+  void pump_starved();
   void pump_retries();
   void pump_doubt();
   void pump_dispatch();
   void note_store(bool up, std::string_view error);
+  /// A lock that somebody holds for a moment is no news; one that stays is an absent store.
+  void note_contention(std::string_view error);
   /// Runs `change` on the owner's window and keeps the totals right.
   template <class Change>
   auto with_window(PartitionOwner& owner, Change change);
@@ -213,6 +227,7 @@ struct Engine::Impl {
   void expire_slot();
   [[nodiscard]] Offset committable(const PartitionOwner& owner) const;
   [[nodiscard]] bool wants_commit(const PartitionOwner& owner) const;
+  [[nodiscard]] bool wants_advance(const PartitionOwner& owner) const;
   [[nodiscard]] CommitLine line_for(const PartitionOwner& owner, Offset offset);
   bool ask_advance(PartitionOwner& owner);
   void send(std::vector<CommitLine> lines, std::vector<SlotLine> slot_lines);
@@ -231,11 +246,15 @@ struct Engine::Impl {
   [[nodiscard]] bool membership_broken(const Member& member) const;
   [[nodiscard]] Duration drain_budget() const;
   void begin_drain(PartitionOwner& owner, Deadline deadline);
+  void drop_queued(PartitionOwner& owner);
   void pump_drains();
   void freeze(Drain& drain);
+  [[nodiscard]] std::optional<Offset> last_commit(const PartitionOwner& owner) const;
+  void not_sent(const Drain& drain);
   void finish_drain(Drain& drain);
   void retire(PartitionOwner& owner, RetiredReason reason);
   void lose_all(std::string_view cause, RetiredReason reason);
+  void forget_member();
   void supersede(PartitionOwner& owner, std::string_view step);
   void rejoin(std::string_view why);
   void open_again(Duration wait);

@@ -36,14 +36,14 @@ void Engine::Impl::on(const Rebalance& rebalance) {
   orphaned_since = never;
   unreleased_since = never;
   const bool broken = membership_broken(rebalance.member);
-  const bool owned_before = !live.empty();
+  const bool owned_before = !live.empty() || !reacquire.empty();
   report(EventName::group_rebalancing,
          {{"protocol", std::string(name(rebalance.protocol))},
           {"cause", std::string(rebalance.lost ? "lost"
                                 : rebalance.kind == Rebalance::Kind::assign ? "assign"
                                                                              : "revoke")},
           {"partitions", static_cast<std::int64_t>(rebalance.partitions.size())}});
-  if ((rebalance.lost || broken) && owned_before) {
+  if (rebalance.lost || broken) {
     lose_all(rebalance.lost ? "session" : "member", RetiredReason::lost);
   }
   // A client that lost its membership without saying so may list partitions of somebody else.
@@ -95,7 +95,9 @@ void Engine::Impl::on(const Rebalance& rebalance) {
     drains.push_back(std::move(drain));
   }
 
-  if (rebalance.lost || broken) {
+  // The member of the next comparison: also one that is new because nothing was owned before.
+  if (rebalance.lost || unsafe || rebalance.member.id.empty() ||
+      rebalance.member.epoch.value() < 0) {
     last_member.reset();
   } else {
     last_member = rebalance.member;
@@ -111,7 +113,17 @@ void Engine::Impl::begin_drain(PartitionOwner& owner, Deadline deadline) {
   owner.drain_deadline = deadline;
   owner.relocating = false;
   emit(CloseDispatch{owner.ref});
-  with_window(owner, [&](Window& w) { w.drop_unstarted(out->freed); return 0; });
+  drop_queued(owner);
+  report(EventName::owner_draining, owner,
+         {{"in_flight", static_cast<std::int64_t>(in_flight)},
+          {"budget_ms", milliseconds_of(deadline - now)}});
+}
+
+/// O5: nothing of it counts as completed.
+void Engine::Impl::drop_queued(PartitionOwner& owner) {
+  if (owner.window) {
+    with_window(owner, [&](Window& w) { w.drop_unstarted(out->freed); return 0; });
+  }
   for (std::size_t i = owner.overflow_next; i < owner.overflow.size(); ++i) {
     if (owner.overflow[i].message != nullptr) out->freed.push_back(owner.overflow[i].message);
   }
@@ -120,9 +132,25 @@ void Engine::Impl::begin_drain(PartitionOwner& owner, Deadline deadline) {
   owner.reached.reset();
   owner.retrying = 0;
   retries.drop(owner.ref);
-  report(EventName::owner_draining, owner,
-         {{"in_flight", static_cast<std::int64_t>(in_flight)},
-          {"budget_ms", milliseconds_of(deadline - now)}});
+}
+
+std::optional<Offset> Engine::Impl::last_commit(const PartitionOwner& owner) const {
+  if (owner.log_went_back) return {};
+  const Offset value = committable(owner);
+  if (value > owner.committed.value_or(owner.start) || owner.recommit) return value;
+  return {};
+}
+
+/// C1: the slice ended without a slot.
+void Engine::Impl::not_sent(const Drain& drain) {
+  for (const OwnerRef ref : drain.owners) {
+    PartitionOwner* owner = find(ref);
+    if (owner == nullptr || !owner->live()) continue;
+    if (const auto value = last_commit(*owner)) {
+      count(owner, {ref, owner->partition, *value, no_leader_epoch}, CommitOutcome::unresolved,
+            name(BrokerError::not_sent));
+    }
+  }
 }
 
 void Engine::Impl::pump_drains() {
@@ -132,8 +160,10 @@ void Engine::Impl::pump_drains() {
       for (const OwnerRef ref : drain.owners) {
         PartitionOwner* owner = find(ref);
         if (owner == nullptr || !owner->live()) continue;
-        // R2: until nothing runs, or nothing still to come could be kept.
-        working = working || (owner->window->lent() > 0 && owner->window->can_still_advance());
+        // R2: until nothing runs, or nothing still to come could be kept. One that was frozen
+        // before it came into this drain has its final frontier.
+        working = working || (owner->state == OwnerState::draining && owner->window->lent() > 0 &&
+                              owner->window->can_still_advance());
       }
       if (working && now < drain.deadline) {
         if (!drain.stop_fired && now >= drain.stop_at) {
@@ -154,22 +184,15 @@ void Engine::Impl::pump_drains() {
         if (owner == nullptr || !owner->live() || owner->log_went_back) continue;
         if (options.progress && !owner->advance_asked) ask_advance(*owner);
         waiting = waiting || owner->advance_asked;
-        const Offset value = committable(*owner);
-        to_commit = to_commit || owner->recommit ||
-                    (owner->committed ? value > *owner->committed : value > owner->start);
+        to_commit = to_commit || last_commit(*owner).has_value();
       }
       // Half the slice is kept for the commit itself.
-      if (waiting && now < drain.commit_deadline - options.commit_slice / 2) continue;
+      if (waiting && now < drain.advance_deadline) continue;
       if (!to_commit) {
         drain.phase = Drain::Phase::done;
       } else if (now >= drain.commit_deadline) {
         drain.resolved = false;
-        for (const OwnerRef ref : drain.owners) {
-          PartitionOwner* owner = find(ref);
-          if (owner == nullptr || !owner->live()) continue;
-          count(owner, {ref, owner->partition, committable(*owner), no_leader_epoch, false},
-                CommitOutcome::unresolved, name(BrokerError::not_sent));
-        }
+        not_sent(drain);
         drain.phase = Drain::Phase::done;
       } else if (slot || commit_answer || now < drain.commit_not_before) {
         continue;  // R4: first the commit that is still outstanding
@@ -187,12 +210,11 @@ void Engine::Impl::pump_drains() {
         std::vector<SlotLine> slot_lines;
         for (const OwnerRef ref : drain.owners) {
           PartitionOwner* owner = find(ref);
-          if (owner == nullptr || !owner->live() || owner->log_went_back) continue;
-          const Offset value = committable(*owner);
-          const bool rises = owner->committed ? value > *owner->committed : value > owner->start;
-          if (!rises && !owner->recommit) continue;
-          slot_lines.push_back({ref, owner->partition, value, no_leader_epoch, false});
-          lines.push_back(line_for(*owner, value));
+          if (owner == nullptr || !owner->live()) continue;
+          const auto value = last_commit(*owner);
+          if (!value) continue;
+          slot_lines.push_back({ref, owner->partition, *value, no_leader_epoch});
+          lines.push_back(line_for(*owner, *value));
         }
         if (lines.empty()) {
           drain.phase = Drain::Phase::done;
@@ -203,8 +225,12 @@ void Engine::Impl::pump_drains() {
       }
       if (drain.phase == Drain::Phase::committing && now >= drain.commit_deadline) {
         drain.resolved = false;
-        if (slot && drain.commit == slot->id) {
-          for (const SlotLine& line : slot->lines) {
+        if (!drain.commit) {
+          not_sent(drain);
+        } else if (slot && drain.commit == slot->id) {
+          for (SlotLine& line : slot->lines) {
+            if (line.counted) continue;
+            line.counted = true;
             count(find(line.owner), line, CommitOutcome::unresolved, "no answer in the slice");
           }
         }
@@ -235,17 +261,18 @@ void Engine::Impl::freeze(Drain& drain) {
     touch(*owner);
   }
   drain.commit_deadline = after(now, options.commit_slice);
+  drain.advance_deadline = after(now, options.commit_slice / 2);
   drain.phase = Drain::Phase::advancing;
 }
 
 void Engine::Impl::finish_drain(Drain& drain) {
   drain.phase = Drain::Phase::done;
-  if (!drain.answers && (drain.cut || !drain.resolved)) cut_short = true;
+  if (drain.reason == RetiredReason::shutdown && (drain.cut || !drain.resolved)) cut_short = true;
   std::vector<OwnerRef> released;
   for (const OwnerRef ref : drain.owners) {
     PartitionOwner* owner = find(ref);
     if (owner == nullptr || !owner->live()) continue;
-    retire(*owner, drain.answers ? RetiredReason::revoked : RetiredReason::shutdown);
+    retire(*owner, drain.reason);
     released.push_back(ref);
   }
   // R5: retired first, then the answer.
@@ -277,18 +304,19 @@ void Engine::Impl::retire(PartitionOwner& owner, RetiredReason reason) {
     if (options.fence) emit(CancelUnits{owner.ref});
   }
   std::int64_t frontier = owner.start.value();
+  drop_queued(owner);
   if (owner.window) {
     frontier = owner.window->frontier().value();
-    with_window(owner, [&](Window& w) { w.drop_unstarted(out->freed); return 0; });
     unfinished_total -= owner.window->unfinished();
     bytes_total -= owner.window->bytes();
   }
-  for (std::size_t i = owner.overflow_next; i < owner.overflow.size(); ++i) {
-    if (owner.overflow[i].message != nullptr) out->freed.push_back(owner.overflow[i].message);
+  // C3: nobody waits for the answer of its commit any more.
+  for (std::size_t i = 0; slot && i < slot->lines.size(); ++i) {
+    SlotLine& line = slot->lines[i];
+    if (line.owner != owner.ref || line.counted) continue;
+    line.counted = true;
+    count(&owner, line, CommitOutcome::unresolved, name(reason));
   }
-  owner.overflow.clear();
-  owner.overflow_next = 0;
-  retries.drop(owner.ref);
   std::vector<Report::Item> fields{{"reason", std::string(name(reason))}, {"frontier", frontier}};
   if (owner.committed) fields.push_back({"committed", owner.committed->value()});
   fields.push_back({"age_ms", milliseconds_of(now - owner.granted_at)});
@@ -354,9 +382,15 @@ void Engine::Impl::lose_all(std::string_view cause, RetiredReason reason) {
     }
     drain.phase = Drain::Phase::done;
   }
+  forget_member();
+}
+
+/// R8, R5b: nothing that was proven about the former member counts for the next.
+void Engine::Impl::forget_member() {
   suspect = false;
   lease_at.reset();
   last_member.reset();
+  if (slot) slot->of_former_member = true;
 }
 
 void Engine::Impl::supersede(PartitionOwner& owner, std::string_view step) {
@@ -398,6 +432,8 @@ void Engine::Impl::open_again(Duration wait) {
   phase = Phase::opening;
   close_deadline = never;
   orphaned_since = never;
+  forget_member();
+  reacquire.clear();
   slot.reset();  // its client is gone: no answer will come
   commit_answer.reset();
   member_asked = false;
@@ -406,6 +442,7 @@ void Engine::Impl::open_again(Duration wait) {
 }
 
 void Engine::Impl::on(const ClientError& error) {
+  if (phase == Phase::finished) return;
   if (!error.fatal) {
     report(EventName::health_changed,
            {{"check", std::string("broker")},
@@ -551,14 +588,14 @@ void Engine::Impl::pump_stop() {
   }
   if (options.until_end && joined) {
     bool all = true;
-    for (const PartitionOwner* owner : live_owners()) {
+    for (const auto& [partition, ref] : live) {
+      const PartitionOwner* owner = find(ref);
       all = all && owner->state == OwnerState::active && owner->end_target &&
             owner->window->frontier() >= *owner->end_target;
     }
     // An empty assignment may only be the first of two (cooperative): wait some heartbeats.
     if (live.empty()) {
-      all = reacquire.empty() && no_partition_since != never &&
-            now - no_partition_since >= 3 * times.heartbeat;
+      all = waits_for_partitions() && now - no_partition_since >= 3 * times.heartbeat;
     }
     if (all && drains.empty()) {
       stop_cause = StopRequested::Cause::until_end;
@@ -570,6 +607,9 @@ void Engine::Impl::pump_stop() {
 void Engine::Impl::on(const AbandonRequested&) {
   if (phase == Phase::finished) return;
   for (PartitionOwner* owner : live_owners()) retire(*owner, RetiredReason::shutdown);
+  for (Drain& drain : drains) {  // R5: on every path
+    if (drain.answers) emit(AnswerRevoke{*drain.answers, std::move(drain.partitions)});
+  }
   drains.clear();
   stopping = true;
   emit(AbandonSource{});

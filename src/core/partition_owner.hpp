@@ -67,7 +67,7 @@ struct PartitionOwner {
   std::optional<RetiredReason> retired_reason;
   bool log_went_back = false;  ///< F8: no admission, commit or advance
   bool relocating = false;     ///< the log's ends are being read again (F7, F8)
-  bool relocate_asked = false;
+  bool truncated = false;      ///< the client saw its position cut off, whatever grew there since
   Acquisition acquisition;
 
   // Records.
@@ -77,10 +77,12 @@ struct PartitionOwner {
   std::optional<Offset> reached;       ///< F3, waits for the overflow to be admitted
   bool flow_open = false;
   bool in_ready_list = false;
+  bool starved = false;                ///< stopped by the totals of all owners, not by its window
   std::uint32_t runs_out = 0;          ///< lent and not come back
   bool runs_abandoned = false;         ///< R9
   std::vector<Run*> in_doubt;          ///< E3: neither done nor failed
   Instant doubt_at = never;            ///< when to look them up again
+  std::vector<std::uint16_t> doubted_lanes;  ///< looked up too early: a commit may still come (E3)
   std::uint32_t again_streak = 0;      ///< attempts in a row that did not count
   std::optional<AgainCause> again_cause;
   std::uint64_t parked = 0;
@@ -98,8 +100,9 @@ struct PartitionOwner {
   bool recommit = false;               ///< C3: the same or a higher value
   bool plain_metadata = false;         ///< C7: without it, since it was too large
   bool advance_asked = false;          ///< an idle advance is at the store
+  bool advance_in_doubt = false;       ///< an idle advance may have been stored (E3)
   Instant advance_not_before = Instant::min();
-  std::vector<AdvanceIdle::Step> advance_steps;
+  std::vector<AdvanceIdle::Step> advance_steps;  ///< of lanes reserved for it
 
   // The end.
   std::optional<Deadline> drain_deadline;

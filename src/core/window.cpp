@@ -97,6 +97,7 @@ const Delivered* Window::admit_plain(const Delivered* record, const Delivered* e
     }
     const auto count = static_cast<std::uint64_t>(record - begin);
     note_admission(first);
+    behind_undecodable_ = false;
     next_ += count;
     position_ = position;
     bytes_ += bytes;
@@ -112,29 +113,36 @@ const Delivered* Window::admit_plain(const Delivered* record, const Delivered* e
 
 void Window::admit_one(const Delivered& record, Admitted& admitted, std::vector<Held>& held,
                        std::vector<MessageHandle>& freed) {
-  if (record.offset < position_) {
+  const bool undecodable = record.message == nullptr;
+  const bool below = record.offset < position_;
+  // The client names a batch that it cannot decode by its first offset, even when the part that
+  // is wanted begins inside: then all from the position on may be in it. Named again with nothing
+  // delivered in between, it is the same one.
+  if (below && (!undecodable || behind_undecodable_)) {
     ++admitted.below_position;
-    if (record.message != nullptr) freed.push_back(record.message);
+    if (!undecodable) freed.push_back(record.message);
     return;
   }
+  const Offset offset = below ? position_ : record.offset;
+  if (!below) position_ = offset.next();
+  behind_undecodable_ = undecodable;
   const Ordinal ordinal = next_++;
   Segment& segment = segments_.writable(ordinal);
   const std::uint32_t at = Segment::index(ordinal);
-  segment.slot[at] = {record.message, record.offset, 0, 0};
-  position_ = record.offset.next();
+  segment.slot[at] = {record.message, offset, 0, 0};
   if (record.leader_epoch != epochs_.newest()) {
     epochs_.record(ordinal, record.leader_epoch);
     forget_at_ = std::min(forget_at_, ordinal);
   }
   note_admission(ordinal);
-  if (record.message == nullptr) {
+  if (undecodable) {
     // What it holds is unknown, so is its lane: it holds them all (queues, deferred_).
     ++unfinished_;
     if (shape_ == Shape::queued) undecodable_.push_back(ordinal);
     if (dropped_) return;
     Segment::set(segment.held, at);
     held_.put(ordinal, no_queue);
-    held.push_back({ordinal, record.offset, 0, RecordResult::park, 1});
+    held.push_back({ordinal, offset, 0, RecordResult::park, 1});
     return;
   }
   if (!stored_.empty() && record.offset < stored_[record.hash % stored_.size()]) {
@@ -305,7 +313,7 @@ inline std::size_t Window::take_queue(Run& run, std::uint32_t limit) {
   Ordinal ordinal = queue.head;
   for (std::uint32_t n = count; n != 0; --n, ++out) {
     Segment& segment = segments_.at(ordinal);
-    lend(segment, ordinal, epoch, *out);
+    lend(segment.at(ordinal), ordinal, epoch, *out);
     Segment::set(segment.lent, Segment::index(ordinal));
     ordinal = LaneQueues::following(segment, ordinal);
   }
@@ -317,14 +325,16 @@ void Window::lend_span(Segment& segment, Ordinal from, std::uint32_t count, Run&
                        std::size_t at) {
   if (run.records.size() < at + count) run.records.resize(at + count);
   RunRecord* out = run.records.data() + at;
+  const Segment::Slot* slot = &segment.at(from);
   const LeaderEpoch epoch = epochs_.newest();
-  for (std::uint32_t n = 0; n < count; ++n, ++out) lend(segment, from + n, epoch, *out);
+  for (Ordinal ordinal = from; ordinal != from + count; ++ordinal) {
+    lend(*slot++, ordinal, epoch, *out++);
+  }
   segment.lend(Segment::index(from), Segment::index(from) + count);
 }
 
-inline void Window::lend(const Segment& segment, Ordinal ordinal, LeaderEpoch epoch,
+inline void Window::lend(const Segment::Slot& slot, Ordinal ordinal, LeaderEpoch epoch,
                          RunRecord& out) {
-  const Segment::Slot& slot = segment.at(ordinal);
   const MessageHandle message = slot.message;
   const Offset offset = slot.offset;
   const std::uint32_t bytes = slot.bytes;
@@ -491,7 +501,8 @@ void Window::settle_from(std::size_t at, Run& run, std::vector<Held>& held,
 // Lent records become terminal.
 inline void Window::finish_lent(Ordinal ordinal) {
   Segment& segment = unfinished_segment(ordinal);
-  TENURE_ASSERT(segment.finish_lent(Segment::index(ordinal)), "O5 a run is settled once");
+  const bool was_lent = segment.finish_lent(Segment::index(ordinal));
+  TENURE_ASSERT(was_lent, "O5 a run is settled once");
   if (segment.terminal == Segment::records) segments_.fold(ordinal);
 }
 
@@ -501,7 +512,8 @@ void Window::finish_lent(Ordinal from, std::uint64_t count) {
     const std::uint32_t begin = Segment::index(from);
     const auto end =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(Segment::records, begin + count));
-    TENURE_ASSERT(segment.finish_lent(begin, end), "O5 a run is settled once");
+    const bool were_lent = segment.finish_lent(begin, end);
+    TENURE_ASSERT(were_lent, "O5 a run is settled once");
     if (segment.terminal == Segment::records) segments_.fold(from);
     from += end - begin;
     count -= end - begin;

@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "base/assert.hpp"
@@ -73,9 +72,11 @@ class Window {
 
   /// Takes over the messages. Offsets must ascend inside the span; those below position() are
   /// freed and counted. A record with a null message is tracked as incomplete and held at once
-  /// (undecodable): it appears in `held` with result park. Its lane or key is not known, so where
-  /// there are queues nothing behind it is ready before it is finished. After drop_unstarted()
-  /// records are tracked as incomplete and freed at once.
+  /// (undecodable): it appears in `held` with result park. Below position() it is tracked at
+  /// position() (a batch is named by its first offset), unless it follows on another undecodable
+  /// one. Its lane or key is not known, so where there are queues nothing behind it is ready
+  /// before it is finished. After drop_unstarted() records are tracked as incomplete and freed
+  /// at once.
   Admitted admit(std::span<const Delivered> records, Instant now, std::vector<Held>& held,
                  std::vector<MessageHandle>& freed);
 
@@ -186,7 +187,7 @@ class Window {
   std::size_t take_single(Run& run, std::uint32_t limit);
   std::size_t take_queue(Run& run, std::uint32_t limit);
   void lend_span(Segment& segment, Ordinal from, std::uint32_t count, Run& run, std::size_t at);
-  static void lend(const Segment& segment, Ordinal ordinal, LeaderEpoch epoch, RunRecord& out);
+  static void lend(const Segment::Slot& slot, Ordinal ordinal, LeaderEpoch epoch, RunRecord& out);
   [[nodiscard]] Instant due(std::uint64_t ready, Ordinal first) const;
 
   void settle_from(std::size_t at, Run& run, std::vector<Held>& held,
@@ -219,8 +220,9 @@ class Window {
   }
   void passed() {
     if (first_ >= forget_at_) forget_passed();
-    TENURE_ASSERT_SLOW(frontier() > std::exchange(floor_, frontier()),
-                       "F2 the frontier never goes back");
+    const Offset reached = frontier();
+    TENURE_ASSERT(reached >= floor_, "F2 the frontier never goes back");
+    floor_ = reached;
   }
   void forget_passed();
   void pass_done();
@@ -240,7 +242,8 @@ class Window {
   Ordinal first_ = 0;  // the first incomplete record, or next_
   Ordinal next_ = 0;   // of the next record to be admitted
   Offset position_;
-  Offset floor_;  // highest frontier so far (F2), for slow checks
+  bool behind_undecodable_ = false;  // the last record admitted was undecodable
+  Offset floor_;                     // the frontier when it last rose (F2)
   Segments segments_;
   OrdinalHistory<LeaderEpoch> epochs_{no_leader_epoch};
   OrdinalHistory<Instant> admitted_at_{Instant{}};

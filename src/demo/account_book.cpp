@@ -12,7 +12,7 @@ namespace {
 constexpr int busy_ms = 30'000;
 
 constexpr const char* tables =
-    "CREATE TABLE account(id TEXT PRIMARY KEY, cents INTEGER NOT NULL,\n"
+    "CREATE TABLE account(id TEXT PRIMARY KEY NOT NULL, cents INTEGER NOT NULL,\n"
     "  partition INTEGER NOT NULL, offset INTEGER NOT NULL, token INTEGER);\n"
     // One sequence over effects and activations, in the order of their commits: SQLite has one
     // writer at a time.
@@ -49,7 +49,7 @@ Statement prepare(sqlite3* connection, std::string_view sql) {
   return Statement(statement);
 }
 
-void bind(sqlite3_stmt* statement, int index, const sqlite::Parameter& value) {
+void bind_value(sqlite3_stmt* statement, int index, const sqlite::Parameter& value) {
   if (const auto* number = std::get_if<std::int64_t>(&value)) {
     sqlite3_bind_int64(statement, index, *number);
   } else {
@@ -115,17 +115,17 @@ Applied AccountBook::apply(const Entry& entry, const std::optional<sqlite::Advan
   sqlite3* connection = connection_.get();
   if (!run("BEGIN IMMEDIATE")) return Applied::again;
   const Statement change = prepare(connection, change_sql);
-  bind(change.get(), 1, entry.key);
-  bind(change.get(), 2, entry.cents);
-  bind(change.get(), 3, std::int64_t{entry.at.partition});
-  bind(change.get(), 4, entry.at.offset);
-  if (entry.token) bind(change.get(), 5, *entry.token);
+  bind_value(change.get(), 1, entry.key);
+  bind_value(change.get(), 2, entry.cents);
+  bind_value(change.get(), 3, std::int64_t{entry.at.partition});
+  bind_value(change.get(), 4, entry.at.offset);
+  if (entry.token) bind_value(change.get(), 5, *entry.token);
   bool good = sqlite3_step(change.get()) == SQLITE_DONE;
   std::string state;
   if (good && advance) {
     const Statement last = prepare(connection, advance->sql);
     for (std::size_t i = 0; i < advance->parameters.size(); ++i) {
-      bind(last.get(), static_cast<int>(i) + 1, advance->parameters[i]);
+      bind_value(last.get(), static_cast<int>(i) + 1, advance->parameters[i]);
     }
     good = sqlite3_step(last.get()) == SQLITE_DONE;
     if (!good) state = sqlite::state(connection);

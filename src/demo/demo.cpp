@@ -81,10 +81,11 @@ class Folder {
 /// Things that take their time, done beside the loop; what they find comes back as observations.
 class Errands {
  public:
-  explicit Errands(int wake) : wake_(wake) {}
+  Errands() : wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
   ~Errands() {
     stop_ = true;
     for (std::thread& thread : threads_) thread.join();
+    ::close(wake_);
   }
   Errands(const Errands&) = delete;
   Errands& operator=(const Errands&) = delete;
@@ -105,6 +106,8 @@ class Errands {
     const Lock lock(mutex_);
     return std::exchange(found_, {});
   }
+  /// Readable when something was found.
+  [[nodiscard]] int wake() const { return wake_; }
   /// False when the run has ended first.
   bool wait(milliseconds time) const {
     const auto until = steady_clock::now() + time;
@@ -127,9 +130,7 @@ class Run {
  public:
   Run(const Plan& plan, Folder folder, std::unique_ptr<Cluster> cluster, const Print& print)
       : plan_(plan), folder_(std::move(folder)), cluster_(std::move(cluster)), script_(plan_),
-        timeline_(print), print_(print), began_(steady_clock::now()),
-        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), errands_(wake_) {}
-  ~Run() { members_.clear(); }
+        timeline_(print), print_(print), began_(steady_clock::now()) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -174,13 +175,13 @@ class Run {
   }
 
   void wait() {
-    std::vector<pollfd> polled = {{wake_, POLLIN, 0}};
+    std::vector<pollfd> polled = {{errands_.wake(), POLLIN, 0}};
     for (const auto& [name, member] : members_) {
       if (member.output() >= 0) polled.push_back({member.output(), POLLIN, 0});
     }
     ::poll(polled.data(), polled.size(), static_cast<int>(turn.count()));
     std::uint64_t count = 0;
-    static_cast<void>(::read(wake_, &count, sizeof count));
+    static_cast<void>(::read(errands_.wake(), &count, sizeof count));
   }
 
   void observe(const Observation& observation) {
@@ -246,10 +247,7 @@ class Run {
   }
   void on(const StopProducing&) {
     errands_.start([this] {
-      if (auto finished = load_->finish(); !finished) {
-        const Lock lock(trouble_mutex_);
-        trouble_ = finished.error().message;
-      }
+      static_cast<void>(load_->finish());  // what it says is asked again before the verdict
       auto witness = judge::TopicWitness::open(cluster_->brokers(), cluster_->topic(),
                                                cluster_->group());
       while (witness && !errands_.stopping()) {
@@ -338,11 +336,8 @@ class Run {
   const steady_clock::time_point began_;
   std::atomic<bool> interrupted_{false};
   std::optional<Error> error_;
-  Mutex trouble_mutex_;
-  std::string trouble_ TENURE_GUARDED_BY(trouble_mutex_);
   std::unique_ptr<Load> load_;
   std::map<std::string, Child> members_;
-  const int wake_;
   Errands errands_;
 };
 

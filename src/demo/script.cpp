@@ -55,7 +55,7 @@ class Steps {
  public:
   explicit Steps(const Plan& plan) : plan_(plan) {}
 
-  std::vector<Step> build() {
+  std::vector<Step> build(std::size_t& end_of_scenario) {
     switch (plan_.scenario) {
       case Scenario::tour: tour(); break;
       case Scenario::zombie: all_start(); zombie(); break;
@@ -64,6 +64,7 @@ class Steps {
       case Scenario::slow_key: all_start(); slow_key(); break;
       case Scenario::store_down: all_start(); store_down(); break;
     }
+    end_of_scenario = steps_.size();
     end();
     return std::move(steps_);
   }
@@ -240,10 +241,8 @@ class Steps {
   }
 
   void slow_key() {
-    const int members = plan_.members;
-    add("members at work", always, [members](World&, Actions& out) {
-      for (int i = 0; i < members; ++i) out.emplace_back(TellMember{member_name(i), "slow"});
-    });
+    add("members at work", always,
+        [](World&, Actions& out) { out.emplace_back(TellMember{a, "slow"}); });
     add("a slow record, and other keys of its partition far above it",
         [](const World& world) {
           for (const auto& [name, member] : world.members) {
@@ -342,7 +341,7 @@ std::string ranges(const std::map<std::int32_t, std::int64_t>& owned) {
   return out.empty() ? "nothing" : out;
 }
 
-Script::Script(const Plan& plan) : plan_(plan), steps_(Steps(plan).build()) {
+Script::Script(const Plan& plan) : plan_(plan), steps_(Steps(plan).build(end_)) {
   world_.partitions = plan.partitions;
 }
 
@@ -358,8 +357,21 @@ std::vector<Action> Script::look(Time now) {
     next_ = back == 0 ? next_ + 1 : next_ - back;
     since_ = now;
   }
-  if (!finished() && now - since_ > steps_[next_].patience) stuck_ = steps_[next_].what;
+  if (!finished() && now - since_ > steps_[next_].patience) give_up(now, out);
   return out;
+}
+
+void Script::give_up(Time now, std::vector<Action>& out) {
+  if (!stuck_) stuck_ = steps_[next_].what;
+  out.emplace_back(Say{"", "waited in vain for: " + steps_[next_].what});
+  next_ = next_ < end_ ? end_ : next_ + 1;
+  since_ = now;
+  for (auto& [name, member] : world_.members) {
+    if (!member.running) continue;
+    out.emplace_back(TellMember{name, "release"});
+    if (member.stopped) out.emplace_back(Continue{name});
+    member.stopped = false;
+  }
 }
 
 std::vector<judge::Sight> Script::sights() const {

@@ -3,8 +3,8 @@
 // Role: a state machine over the World: each step waits for something observed, then acts. No
 //   step waits for time to pass, except where time itself is shown (a lock, a slow key).
 // Threads: one. Lifecycle: one Script a run. Pure: processes, pipes and clocks are the caller's.
-// Promises: the same observations give the same actions; a step whose patience ends stops the
-//   run, which then proves nothing.
+// Promises: the same observations give the same actions; when the patience of a step ends, the
+//   rest of the scenario is left out, the members come to their end, and the run proves nothing.
 #pragma once
 
 #include <chrono>
@@ -62,7 +62,7 @@ class Script {
   /// Nothing happened; looks at patience.
   std::vector<Action> look(Time now);
 
-  [[nodiscard]] bool finished() const { return next_ == steps_.size() || stuck_; }
+  [[nodiscard]] bool finished() const { return next_ == steps_.size(); }
   /// What the run waited for in vain.
   [[nodiscard]] const std::optional<std::string>& stuck() const { return stuck_; }
   [[nodiscard]] const World& world() const { return world_; }
@@ -70,9 +70,12 @@ class Script {
   [[nodiscard]] std::vector<judge::Sight> sights() const;
 
  private:
+  void give_up(Time now, std::vector<Action>& out);
+
   const Plan plan_;
   World world_;
   std::vector<Step> steps_;
+  std::size_t end_ = 0;  ///< first step of the end
   std::size_t next_ = 0;
   Time since_{};
   std::optional<std::string> stuck_;

@@ -57,13 +57,12 @@ void Timeline::observe(const Observation& observation, const World& world, Time 
   if (event.name == "owner.acquired") {
     group(Kind::owns);
   } else if (event.name == "record.skipped" && event.text == "store") {
+    const std::int64_t count = std::max<std::int64_t>(event.count, 1);
     const auto found = groups_.find({told->member, Kind::owns});
-    if (found == groups_.end()) {
-      say(now, told->member,
-          fmt::format("skipped {} records of partition {}: the store has them",
-                      std::max<std::int64_t>(event.count, 1), event.partition));
+    if (found != groups_.end()) {
+      found->second.skipped += count;
     } else {
-      found->second.skipped += std::max<std::int64_t>(event.count, 1);
+      group(Kind::skipped).skipped += count;
     }
   } else if (event.name == "owner.draining") {
     group(Kind::drains).in_flight += event.count;
@@ -75,6 +74,7 @@ void Timeline::observe(const Observation& observation, const World& world, Time 
     const auto found = groups_.find({told->member, Kind::drains});
     if (found != groups_.end()) {
       found->second.last = now;
+      ++found->second.revoked;
       if (event.offset == event.count) ++found->second.committed;
     }
   } else if (event.name == "owner.lost") {
@@ -140,6 +140,7 @@ void Timeline::print(const std::pair<std::string, Kind>& key, const Group& group
                                             group.skipped));
       break;
     case Kind::drains:
+      if (group.revoked == 0) break;  // its end, not a handing over
       line(group.last, who, "drains " + partitions,
            fmt::format("{} in flight, {} left, {:.1f}s, commit {}", group.in_flight, group.left,
                        group.took_ms / 1e3,
@@ -151,6 +152,10 @@ void Timeline::print(const std::pair<std::string, Kind>& key, const Group& group
     case Kind::lost:
       line(group.last, who, "lost " + partitions, "no commit sent");
       break;
+    case Kind::skipped:
+      line(group.last, who, "skips",
+           fmt::format("{} records of {}: the store has them already", group.skipped, partitions));
+      break;
     case Kind::refused:
       line(group.first, who, "", group.example);
       if (group.count > 1) {
@@ -158,9 +163,8 @@ void Timeline::print(const std::pair<std::string, Kind>& key, const Group& group
       }
       break;
     case Kind::late:
-      line(group.first, who, "",
-           group.example.empty() ? fmt::format("{} effects written late", group.count)
-                                 : group.example);
+      // Of a partition that it has kept, a late effect is its own.
+      if (!group.example.empty()) line(group.first, who, "", group.example);
       break;
   }
 }

@@ -31,7 +31,7 @@ class Timeline {
   void flush();
 
  private:
-  enum class Kind : std::uint8_t { owns, drains, lost, refused, late };
+  enum class Kind : std::uint8_t { owns, drains, lost, refused, late, skipped };
   struct Group {
     Time first{};
     Time last{};
@@ -39,6 +39,7 @@ class Timeline {
     std::int64_t in_flight = 0;
     std::int64_t left = 0;
     std::int64_t skipped = 0;
+    std::uint64_t revoked = 0;
     std::uint64_t committed = 0;
     double took_ms = 0;
     std::size_t count = 0;

@@ -55,9 +55,10 @@ void World::told(const std::string& name, const MemberEvent& event) {
   } else if (event.name == "applied" || event.name == "again") {
     ++member.applied;
     auto& writers = applied[spot];
-    if (event.name == "again" || !writers.empty()) ++again;
+    const bool twice = event.name == "again" || !writers.empty();
+    if (twice) ++again;
+    if (twice && event.late && event.name == "applied") ++late_written;
     ++writers[name];
-    if (event.late && event.name == "applied") ++late_written;
     auto [highest, first] = highest_applied.try_emplace(event.partition, event.offset);
     highest->second = std::max(highest->second, event.offset);
   } else if (event.name == "freezing") {

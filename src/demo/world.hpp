@@ -74,7 +74,7 @@ struct World {
   std::map<std::int32_t, std::int64_t> highest_applied;
   std::map<std::int32_t, std::int64_t> token;  ///< newest acquired
   std::uint64_t refused = 0;
-  std::uint64_t late_written = 0;  ///< a late handler's effect that the database took
+  std::uint64_t late_written = 0;  ///< late effects that the database took a second time
   std::uint64_t skipped = 0;       ///< records skipped, from the store
   std::uint64_t killed = 0;        ///< members that SIGKILL ended
   std::uint64_t again = 0;         ///< effects written a second time, or found there

@@ -77,7 +77,7 @@ class Client {
     OwnerRef owner;           // none: nothing is handed over
     QueueHandle queue;
     bool started = false;
-    bool flow_open = true;
+    bool flow_wanted = true;
     bool stopped = false;     // by an error of its own: a seek is refused, it is assigned anew
     bool start_due = false;   // start() was asked, the client has not taken it yet
     Offset start;
@@ -98,9 +98,11 @@ class Client {
   void on_message_error(Granted& granted, const rd_kafka_message_t& message);
   void flush();
   void flush_starts();
-  void assign_anew(const std::vector<Granted*>& stopped);
+  void seek(const PartitionList& wanted, const std::vector<Granted*>& rows);
+  void grant_stopped_anew();
   void forward(Granted& granted, bool open);
   void nudge(const std::set<TopicPartition>& except);
+  void wake_leaders(const std::vector<const Granted*>& partitions);
   void ask_times();
   [[nodiscard]] Granted* find(std::string_view topic, std::int32_t partition);
   [[nodiscard]] Granted* find(OwnerRef owner);

@@ -80,7 +80,8 @@ void Executor::execute(RunTask& task, Scratch& scratch) const {
     task.start_async();
     return;
   }
-  task.started = task.clock->now();
+  task.started = scratch.mark ? *scratch.mark : task.clock->now();
+  scratch.mark.reset();
   if (options_.units || task.entry->handler->shape == Handler::Shape::batch) {
     Next next = Next::more;
     while (next == Next::more) {
@@ -96,6 +97,7 @@ void Executor::execute(RunTask& task, Scratch& scratch) const {
     each_alone(task, scratch);
   }
   count_time(task);
+  scratch.mark = task.started;
   task.back->returned(task);
 }
 

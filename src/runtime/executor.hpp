@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/run_task.hpp"
@@ -37,6 +38,8 @@ class Executor {
     std::vector<MessageHandle> messages;
     std::vector<MessageView> views;
     std::vector<Record> records;
+    /// End of the run before, when this one follows without a wait: one clock reading less.
+    std::optional<Instant> mark;
   };
 
   explicit Executor(Options options) : options_(options) {}

@@ -161,10 +161,11 @@ StopReport Loop::run(const std::stop_token& token) {
   for (RunTask* task : queued) give_back(*task);
   notifier_.stop();
   close_store();
+  settle_late();
+  const core::EngineTotals totals = engine_.totals();
   over_ = true;
   settle_late();
 
-  const core::EngineTotals& totals = engine_.totals();
   const core::EngineTotals before = totals_at_stop_.value_or(totals);
   report.drained = totals.handled - before.handled;
   report.abandoned = totals.abandoned;

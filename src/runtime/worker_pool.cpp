@@ -110,9 +110,14 @@ void WorkerPool::reclaim(OwnerRef owner, std::vector<RunTask*>& out) {
   {
     Lock lock(shared_->mutex);
     auto& queue = shared_->queue;
-    const auto kept = std::stable_partition(
-        queue.begin(), queue.end(), [&](const RunTask* task) { return task->run->owner != owner; });
-    out.insert(out.end(), kept, queue.end());
+    auto kept = queue.begin();
+    for (RunTask* task : queue) {
+      if (task->run->owner == owner) {
+        out.push_back(task);
+      } else {
+        *kept++ = task;
+      }
+    }
     queue.erase(kept, queue.end());
     shared_->queued.store(queue.size(), std::memory_order_relaxed);
   }
@@ -226,6 +231,7 @@ void WorkerPool::work(std::shared_ptr<Shared> shared, std::shared_ptr<Place> pla
       shared->popped += count;
       shared->queued.store(shared->queue.size(), std::memory_order_relaxed);
     }
+    scratch.mark.reset();
     const auto began = std::chrono::steady_clock::now();
     std::size_t ran = 0;
     for (std::size_t i = 0; i < count; ++i) {

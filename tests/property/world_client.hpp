@@ -47,6 +47,8 @@ struct Cluster {
   Instant coordinator_away_until = Instant::min();
   Instant store_away_until = Instant::min();
   bool healed = false;
+  bool show = false;  ///< prints every event
+  std::map<std::string_view, std::uint64_t> seen;  ///< events of the engines, by name
   double trouble = 1;  ///< percent of requests that meet with each kind of it
 
   [[nodiscard]] Instant now() const { return schedule.now(); }

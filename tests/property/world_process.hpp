@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
@@ -145,6 +146,10 @@ class Process final : public Host {
 
   void committed(const CommitLine& line) override {
     PartitionLog& log = cluster_.logs[Cluster::index(line.partition)];
+    // The start that `latest` means; C8 commits it before anything is delivered.
+    if (options_.reset == core::ResetPolicy::latest && !log.committed) {
+      log.excuse_below(line.offset.value());
+    }
     log.committed = Committed{line.offset.value(), line.leader_epoch, line.metadata};
     if (log.truncated) return;
     const auto undone = log.first_undone();
@@ -321,14 +326,15 @@ class Process final : public Host {
     }
   }
   void note(const LookedUp& found) {
+    ++cluster_.seen["(looked up)"];
     const auto at = grants_.find(found.owner.grant.value());
     if (at == grants_.end() || found.error != StoreError::none || !found.next_offset) return;
     Grant& grant = at->second;
     std::vector<std::int64_t> done;
     for (auto& [offset, place] : grant.records) {
-      if (place != Place::doubt) continue;
-      if (lane_of(grant, offset) != found.lane) continue;
+      if (place != Place::doubt || lane_of(grant, offset) != found.lane) continue;
       place = Place::waiting;
+      grant.runs[found.lane] = 0;
       if (offset < found.next_offset->value()) done.push_back(offset);
     }
     for (const std::int64_t offset : done) finish(grant, offset);
@@ -655,19 +661,39 @@ class Process final : public Host {
   }
   void on(const core::Report& report) {
     mix(static_cast<std::uint64_t>(report.name));
+    if (cluster_.show) show(report);
+    ++cluster_.seen[traits(report.name).name];
     if (report.name == EventName::owner_granted && report.owner) {
       add_grant(*report.owner, {report.topic, report.partition});
     }
     if (report.name == EventName::record_parked) parked_ = true;
+    if (report.name == EventName::effect_refused &&
+        std::get<std::string>(report.fields.front().value) == "moved") {
+      fail("T4 a lane moved under its owner's own token and stops for good");
+    }
     if (report.name == EventName::app_draining && stop_until_ == never) {
       stop_until_ = now() + options_.shutdown_budget + options_.commit_slice +
                     options_.close_limit + 2 * cluster_.heartbeat + seconds(1);
     }
   }
 
+  void show(const core::Report& report) {
+    std::cout << (now().time_since_epoch() - std::chrono::hours(1)).count() / 1'000'000 << " " << name_ << " "
+              << traits(report.name).name;
+    if (report.owner) {
+      std::cout << " p" << report.partition.value() << " grant " << report.owner->grant.value();
+    }
+    for (const auto& field : report.fields) {
+      std::cout << " " << field.key << "=";
+      std::visit([](const auto& value) { std::cout << value; }, field.value);
+    }
+    std::cout << "\n";
+  }
+
   // ---- workers ----------------------------------------------------------------------------------------
 
   void dispatch(core::Run& run) {
+    ++cluster_.seen["(run)"];
     Grant& grant = known(run.owner);
     if (!grant.activated) fail("O6 dispatched before the owner was active");
     if (grant.retired) fail("O3 dispatched for a retired owner");
@@ -901,9 +927,6 @@ class Process final : public Host {
         run.store_error = StoreError::retired;
         break;
     }
-    if (verdict == Verdict::moved && !known(task.owner).retired) {
-      fail("T4 a lane moved under its owner's own token: it would stop for good");
-    }
     give_back(id);
   }
 
@@ -914,7 +937,9 @@ class Process final : public Host {
     core::Run& run = *task.run;
     Grant& grant = known(task.owner);
     if (ordered()) --grant.runs[task.order];
-    const bool doubt = run.store_error == StoreError::in_doubt;
+    // A lane that has moved is looked up too: in this world nobody else moves it under its token.
+    const bool doubt =
+        run.store_error == StoreError::in_doubt || run.store_error == StoreError::moved;
     if (doubt && ordered()) ++grant.runs[task.order];  // the lane waits
     for (const core::RunRecord& record : run.records) {
       const auto message = messages_.find(record.message);

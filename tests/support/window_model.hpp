@@ -212,15 +212,18 @@ class WindowPair {
       records.push_back({message, Offset(input.offset), undecodable ? 0 : input.hash,
                          undecodable ? 0 : input.bytes, LeaderEpoch(input.epoch)});
       const Delivered& record = records.back();
-      if (record.offset < model.position_) {
+      const bool below = record.offset < model.position_;
+      const bool behind_undecodable =
+          !model.records_.empty() && model.records_.rbegin()->second.message == nullptr;
+      if (below && (!undecodable || behind_undecodable)) {
         ++expected.below_position;
         if (message != nullptr) freed_expected.push_back(message);
         continue;
       }
       ++expected.records;
-      model.position_ = record.offset.next();
-      ModelRecord copy{record.offset,       record.hash, record.bytes,
-                       record.leader_epoch, message,     model.now_};
+      const Offset offset = below ? model.position_ : record.offset;
+      if (!below) model.position_ = record.offset.next();
+      ModelRecord copy{offset, record.hash, record.bytes, record.leader_epoch, message, model.now_};
       const Ordinal ordinal = model.records_.size();
       if (undecodable) {
         copy.state = model.dropped_ ? State::dropped : State::held;

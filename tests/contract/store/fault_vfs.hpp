@@ -5,7 +5,7 @@
 #include <sqlite3.h>
 
 #include <atomic>
-#include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +25,8 @@ class FaultVfs {
   std::atomic<int> fail_next_log_sync{SQLITE_OK};
   /// Result code of every write to a log while set.
   std::atomic<int> fail_log_writes{SQLITE_OK};
+  /// Called whenever somebody asks whether a file has moved. Set while no store is at work.
+  std::function<void()> on_moved_question;
   /// Syncs of logs so far.
   std::atomic<int> log_syncs{0};
 
@@ -95,6 +97,7 @@ class FaultVfs {
     return call(file).xCheckReservedLock(real(file), out);
   }
   static int control(sqlite3_file* file, int what, void* argument) {
+    if (what == SQLITE_FCNTL_HAS_MOVED && get().on_moved_question) get().on_moved_question();
     return call(file).xFileControl(real(file), what, argument);
   }
   static int sector_size(sqlite3_file* file) { return call(file).xSectorSize(real(file)); }

@@ -572,12 +572,16 @@ void t8_lost_tail(StoreWorld& world, Report& report) {
 void t8_ticket_above_token(StoreWorld& world, Report& report) {
   // Drawn before a failover that lost the draw, activated after it.
   StoreProcess process(world);
-  Holder holder = process.grant(domain_of(), one_lane);
-  holder.fence.token = Token(7);
-  expect_error(report, process.activate(holder, Offset(10)).error, StoreError::none,
-               "a token above all tickets");
-  const Holder next = process.acquire(domain_of(), one_lane);
-  report.expect(next.fence.token > Token(7), "later tickets are above the active token");
+  for (const bool some_drawn : {false, true}) {
+    const Domain domain = domain_of(some_drawn ? 1 : 0);
+    Holder holder = process.grant(domain, one_lane);
+    if (some_drawn) process.reserve(holder);
+    holder.fence.token = Token(7);
+    expect_error(report, process.activate(holder, Offset(10)).error, StoreError::none,
+                 "a token above all tickets");
+    const Reserved::Item next = process.reserve(process.grant(domain, one_lane));
+    report.expect(next.token > Token(7), "later tickets are above the active token");
+  }
 }
 
 // Lane rule and domains (3-effects, Lanes)

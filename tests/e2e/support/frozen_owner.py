@@ -7,73 +7,27 @@ broker is frozen around the thaw: the owner cannot learn that it was replaced bu
 
 import contextlib
 
-from support import judges, plan, rig
+from support import judges, plan, rig, scenario
 
 PARTITIONS = 2
-LIMIT = 30.0
-SESSION, HEARTBEAT = plan.SESSION, 0.5
-DRAIN, COMMIT, CLOSE, SHUTDOWN = 1.5, 1.0, 2.0, 4.0
-STOP_LIMIT = SHUTDOWN + COMMIT + CLOSE + 1.0
 
 
-class Run:
-    def __init__(self, options, broker, folder, tenure, log_tool):
-        self.options = options
-        self.broker = broker
-        self.folder = folder
-        self.tenure = tenure
-        name = f"tenure-frozen-{options.protocol}-{folder.name}"
-        self.log = rig.LogTool(log_tool, broker.bootstrap, name, name)
-        self.database = rig.Database(folder / "effects.db")
-        self.members = []
+class Run(scenario.Scenario):
+    PARTITIONS = PARTITIONS
+
+    def __init__(self, options, *where):
+        super().__init__(options, *where)
         self.sent = [0] * PARTITIONS
 
-    def make_member(self, name):
-        member = rig.Member(name, self.folder, self.tenure, {
-            "version": 1,
-            "kafka": {
-                "bootstrap.servers": self.broker.bootstrap,
-                "group.id": self.log.group,
-                "client.id": name,
-                "max.poll.interval.ms": 15000,
-                **rig.group_settings(self.options.protocol, SESSION, HEARTBEAT),
-            },
-            "topics": [self.log.topic],
-            "order": "key",
-            "handler": {"sql": {"statements": rig.handler_statements(name)}},
-            "effect": {"kind": "transaction"},
-            "store": {"sqlite": {"path": str(self.database.path)}},
-            "commit": {"interval_ms": 200},
-            "drain": {"budget_ms": round(DRAIN * 1000), "commit_ms": round(COMMIT * 1000),
-                      "margin_ms": 500},
-            "shutdown": {"budget_ms": round(SHUTDOWN * 1000), "close_ms": round(CLOSE * 1000)},
-            "log": {"format": "json"},
-        })
-        self.members.append(member)
-        return member
-
-    def send(self, partition, count):
-        """Records of the partition's only key; acknowledged when this returns."""
+    def send_to(self, partition, count):
+        """Records of the partition's only key."""
         records = []
         for _ in range(count):
             seq = self.sent[partition]
             self.sent[partition] += 1
             records.append(plan.Record(partition, f"key-{partition}",
                                        f'{{"seq":{seq},"amount":{seq + 1}}}'))
-        producer = rig.Producer(self.log, records, 10_000, 0.0)
-        try:
-            producer.finish()
-        finally:
-            producer.close()
-
-    def expect(self, what, condition, seconds=LIMIT):
-        def tick():
-            for member in self.members:
-                if not member.frozen:
-                    member.check_alive()
-
-        if not rig.wait_until(condition, seconds, tick):
-            raise rig.Broken(f"not within {seconds:.0f} s: {what}")
+        self.send(records)
 
     def activated(self, member, after=0):
         """Partitions whose token became the member's after that position of the database."""
@@ -88,48 +42,31 @@ class Run:
     def all_handled(self):
         return len(self.database.effects()) >= sum(self.sent)
 
-    def run(self):
+    def play(self, offsets):
         rig.say(f"frozen owner: protocol {self.options.protocol}, {PARTITIONS} partitions")
-        if self.broker.given:
-            self.log.create(PARTITIONS, self.options.replication)
-        else:
-            self.broker.create_topic(self.log.topic, PARTITIONS)
         first = self.make_member("a")
-        first.store_init()
-        self.database.install_witnesses()
+        self.make_store(first)
         first.start()
-        offsets = self.log.watch_offsets()
         sampler = rig.Sampler(offsets, self.database)
         try:
             refusal = self.freeze_and_thaw(first, offsets)
-            self.stop_all()
-            sampler.close()
-            return self.judge(first, refusal, offsets, sampler)
+            self.stop_members(self.members, scenario.STOP_BUDGET + 1.0)
         finally:
-            sampler.ended.set()
-            offsets.close()
-            for member in self.members:
-                if member.running():
-                    member.kill()
-            if self.broker.given:
-                self.log.drop()
-
-    def caught_up(self, offsets):
-        ends = offsets.ask()
-        return ends is not None and all((end.committed or 0) == end.end for end in ends)
+            sampler.close()
+        return self.judge(first, refusal, self.gather(offsets, sampler.samples))
 
     def freeze_and_thaw(self, first, offsets):
         """The place of the record whose late effect must be refused."""
         self.expect("a owns all", lambda: len(self.activated(first)) == PARTITIONS)
         for partition in range(PARTITIONS):
-            self.send(partition, 20)
+            self.send_to(partition, 20)
         self.expect("a handles all", self.all_handled)
-        self.expect("a commits all", lambda: self.caught_up(offsets))
+        self.expect("a commits all", lambda: scenario.all_committed(offsets.ask()))
 
         late = (0, self.sent[0])
         with contextlib.closing(self.database.connect()) as lock:
             lock.execute("BEGIN IMMEDIATE")
-            self.send(0, 1)
+            self.send_to(0, 1)
             self.expect("the handler of the record runs",
                         lambda: first.seen("record.dispatched", partition=0, offset=late[1]), 4.0)
             first.freeze()
@@ -156,34 +93,15 @@ class Run:
 
         self.expect("a owns something again", lambda: self.activated(first, frozen_at))
         for partition in range(PARTITIONS):
-            self.send(partition, 20)
+            self.send_to(partition, 20)
         self.expect("all is handled", self.all_handled)
-        self.expect("all is committed", lambda: self.caught_up(offsets))
+        self.expect("all is committed", lambda: scenario.all_committed(offsets.ask()))
         if not self.effects_of(first, frozen_at):
             raise rig.Broken("a has new grants, but no effect under them")
         return late
 
-    def stop_all(self):
-        for member in self.members:
-            member.terminate()
-        while not all([member.check_stopped(STOP_LIMIT, may_be_cut=False)
-                       for member in self.members]):
-            pass
-
-    def judge(self, first, late, offsets, sampler):
-        self.database.require_whole()
-        evidence = judges.Evidence()
-        evidence.records, _ = self.log.read()
-        evidence.effects = self.database.effects()
-        evidence.activations = self.database.activations()
-        evidence.accounts = self.database.accounts()
-        evidence.ends = offsets.ask() or []
-        evidence.samples = sampler.samples
-        evidence.activated_by = {
-            (event["partition"], event["token"]): member.name for member in self.members
-            for event in member.events("owner.acquired")}
+    def judge(self, first, late, evidence):
         verdict = judges.judge(evidence)
-
         refused = [(member.name, event.get("step"), event.get("partition"), event.get("offset"))
                    for member in self.members for event in member.events("effect.refused")]
         if refused != [("a", "effect", *late)]:

@@ -299,7 +299,7 @@ int usage() {
 int run(const std::vector<std::string>& words) {
   if (words.size() < 3) return usage();
   const Settings broker = {
-      {"bootstrap.servers", words[0]}, {"client.id", "log_tool"}, {"log_level", "3"}};
+      {"bootstrap.servers", words[0]}, {"client.id", "log_tool"}, {"log_level", "2"}};
   const std::string& verb = words[1];
   const std::string& topic = words[2];
   if (verb == "create" && words.size() == 5) {

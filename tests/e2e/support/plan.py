@@ -22,6 +22,7 @@ class Step:
     pick: float  # 0 <= pick < 1
     length: float = 0.0  # of a freeze
     anywhere: bool = False  # a freeze that is taken even inside an open write transaction
+    must: bool = False  # the run proves nothing without it
 
 
 class Record(typing.NamedTuple):
@@ -64,7 +65,7 @@ def draw_steps(seed, protocol, seconds):
         must = bool(first)
         kind = first.pop() if must else draw.choice(
             ("join", "join", "leave", "kill", "freeze", "freeze"))
-        step = Step(round(at, 3), kind, round(draw.random(), 6))
+        step = Step(round(at, 3), kind, round(draw.random(), 6), must=must)
         if kind == "freeze":
             past = must or draw.random() < 0.75
             step.length = round(

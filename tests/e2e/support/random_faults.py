@@ -6,24 +6,14 @@ import heapq
 import json
 import time
 
-from support import judges, plan, rig
+from support import judges, plan, rig, scenario
 
-HEARTBEAT = 0.5
 HEAL_LIMIT = 90.0
-DRAIN, COMMIT, CLOSE, SHUTDOWN = 1.5, 1.0, 2.0, 4.0
 # R10, and what two busy cores may add to five processes that end at once.
-STOP_LIMIT = SHUTDOWN + COMMIT + CLOSE + 3.0
+STOP_LIMIT = scenario.STOP_BUDGET + 3.0
+TAKEOVER_LIMIT = 20.0  # a freeze lasts longer than drawn until the takeover, but not for ever
+RETRIES = 40  # of a fault that must happen and cannot yet
 LEAST_SECONDS = 20.0  # production is spread over so much, so that faults meet work
-
-
-@dataclasses.dataclass
-class Options:
-    protocol: str
-    seed: int
-    records: int
-    rate: int
-    kill_coordinator: bool
-    replication: int
 
 
 @dataclasses.dataclass
@@ -34,26 +24,19 @@ class Fault:
     first_pos: int  # last row before it
     last_pos: int | None = None  # last row before its end (a freeze)
     long: bool = False
+    owned: set = dataclasses.field(default_factory=set)  # partitions
     write_open: bool = False
 
 
-class Run:
-    def __init__(self, options, broker, folder, tenure, log_tool):
-        self.options = options
-        self.broker = broker
-        self.folder = folder
-        self.tenure = tenure
-        name = f"tenure-chaos-{options.protocol}-{options.seed}-{folder.name}"
-        self.log = rig.LogTool(log_tool, broker.bootstrap, name, name)
-        self.database = rig.Database(folder / "effects.db")
+class Run(scenario.Scenario):
+    def __init__(self, options, *where):
+        super().__init__(options, *where)
         self.workload = plan.Workload(options.seed, options.protocol, options.records)
         self.seconds = max(LEAST_SECONDS, options.records / options.rate)
         self.steps = plan.draw_steps(options.seed, options.protocol, self.seconds)
-        self.members = []
         self.counts = collections.Counter()
         self.faults = []
-        self.thaws = []  # heap of (when, number, member, fault)
-        self.next_slot = 0
+        self.thaws = []  # heap of (when, number, last moment, member, fault)
         self.coordinator_killed = None
         self.ends_before_stop = []
 
@@ -67,89 +50,58 @@ class Run:
         for step in self.steps:
             rig.say("  " + json.dumps({k: v for k, v in dataclasses.asdict(step).items() if v}))
 
-    def config(self, member):
-        return {
-            "version": 1,
-            "kafka": {
-                "bootstrap.servers": self.broker.bootstrap,
-                "group.id": self.log.group,
-                "client.id": member,
-                "max.poll.interval.ms": 15000,
-                **rig.group_settings(self.options.protocol, plan.SESSION, HEARTBEAT),
-            },
-            "topics": [self.log.topic],
-            "order": "key",
-            "handler": {"sql": {"statements": rig.handler_statements(member)}},
-            "effect": {"kind": "transaction"},
-            "store": {"sqlite": {"path": str(self.database.path)}},
-            "commit": {"interval_ms": 500},
-            "drain": {"budget_ms": round(DRAIN * 1000), "commit_ms": round(COMMIT * 1000),
-                      "margin_ms": 500},
-            "shutdown": {"budget_ms": round(SHUTDOWN * 1000), "close_ms": round(CLOSE * 1000)},
-            "log": {"format": "json"},
-        }
-
-    def make_member(self):
-        name = f"m{self.next_slot}"
-        self.next_slot += 1
-        member = rig.Member(name, self.folder, self.tenure, self.config(name))
-        self.members.append(member)
-        return member
-
     # ---- the run
 
-    def run(self):
-        """The verdict. Leaves nothing running."""
+    def play(self, offsets):
         self.print_plan()
-        if self.broker.given:
-            self.log.create(plan.PARTITIONS, self.options.replication)
-        else:
-            self.broker.create_topic(self.log.topic, plan.PARTITIONS)
-        first = self.make_member()
-        first.store_init()
-        self.database.install_witnesses()
+        first = self.join(start=False)
+        self.make_store(first)
         first.start()
         for _ in range(plan.MEMBERS_AT_START - 1):
-            self.make_member().start()
-        offsets = self.log.watch_offsets()
+            self.join()
+        self.expect("every partition has an owner",
+                    lambda: len({one.partition for one in self.database.activations()})
+                    == plan.PARTITIONS)
         sampler = rig.Sampler(offsets, self.database)
         producer = rig.Producer(self.log, self.workload.records, self.options.rate, self.seconds)
         try:
             self.make_faults(producer)
             self.heal(offsets)
-            self.stop_all()
-            sampler.close()
-            return self.judge(offsets, sampler)
+            # Nothing is left to drain: no reason for 75 any more.
+            last = [member for member in self.members if member.active()]
+            self.stop_members(last, STOP_LIMIT, may_be_cut=lambda member: member not in last)
         finally:
             producer.close()
-            sampler.ended.set()
-            offsets.close()
-            for member in self.members:
-                if member.running():
-                    member.kill()
-            if self.broker.given:
-                self.log.drop()
+            sampler.close()
+        return self.judge(offsets, sampler)
+
+    def join(self, start=True):
+        member = self.make_member(f"m{len(self.members)}")
+        return member.start() if start else member
 
     def make_faults(self, producer):
         began = time.monotonic()
-        steps = collections.deque(self.steps)
-        coordinator_at = began + 0.4 * self.seconds if self.options.kill_coordinator else None
+        steps = [(step.at, 0, number, step) for number, step in enumerate(self.steps)]
+        coordinator_at = 0.4 * self.seconds if self.options.kill_coordinator else None
         while steps or producer.busy():
-            now = time.monotonic()
             self.tick()
-            if steps and now - began >= steps[0].at:
-                self.do(steps.popleft())
+            now = time.monotonic() - began
+            if steps and now >= steps[0][0]:
+                _, retries, number, step = heapq.heappop(steps)
+                done = self.do(step, now)
+                if not done and step.must and retries < RETRIES:
+                    heapq.heappush(steps, (now + 0.5, retries + 1, number, step))
             if coordinator_at and now >= coordinator_at:
                 coordinator_at = None
                 self.coordinator_killed = self.broker.kill_coordinator(self.log.group)
-                rig.say(f"  {now - began:.1f}s coordinator killed: node {self.coordinator_killed}")
+                rig.say(f"  {now:.1f}s coordinator killed: node {self.coordinator_killed}")
             time.sleep(0.02)
         producer.finish()
 
     def tick(self):
         """What is due at any time: thaws, and a look at every process."""
         while self.thaws and self.thaws[0][0] <= time.monotonic():
-            self.thaw(heapq.heappop(self.thaws))
+            self.thaw(*heapq.heappop(self.thaws))
         for member in self.members:
             if member.told_to_stop is not None:
                 member.check_stopped(STOP_LIMIT, may_be_cut=True)
@@ -162,19 +114,21 @@ class Run:
         rows = self.database.latest_writers(50)
         return [active[name] for name in rows if name in active]
 
-    def do(self, step):
+    def do(self, step, now):
+        """True when it was done; when not, what makes it possible is done instead."""
         kind = step.kind
         active = [member for member in self.members if member.active()]
-        candidates = self.owners(active) if kind in ("kill", "freeze") else active
         alive = [member for member in self.members if member.running()]
+        candidates = self.owners(active) if kind in ("kill", "freeze") else active
         # One goes on working whatever happens, and the machine must carry them all.
         if kind != "join" and (len(active) < 2 or not candidates):
             kind = "join"
         if kind == "join" and len(alive) >= plan.MEMBERS_MAX:
-            kind = "leave"
-            candidates = active
+            if len(active) < 2:
+                return False
+            kind, candidates = "leave", active
         if kind == "join":
-            member = self.make_member().start()
+            member = self.join()
         else:
             member = candidates[int(step.pick * len(candidates))]
         fault = Fault(kind, member.name, self.database.last_pos())
@@ -187,13 +141,13 @@ class Run:
         self.faults.append(fault)
         self.counts[kind] += 1
         note = " inside a write transaction" if fault.write_open else ""
-        rig.say(f"  {step.at:.1f}s {kind} {member.name}{note}")
+        rig.say(f"  {now:.1f}s {kind} {member.name}{note}")
+        return kind == step.kind
 
     def freeze(self, member, step, fault):
         """A freeze inside SQLite's write lock stalls all until the thaw. Taken when drawn so, else
         tried again at another moment."""
         for _ in range(30):
-            fault.first_pos = self.database.last_pos()
             member.freeze()
             fault.write_open = self.database.write_open()
             if step.anywhere or not fault.write_open:
@@ -202,13 +156,21 @@ class Run:
             time.sleep(0.007)
         if not member.frozen:
             member.freeze()
+        fault.first_pos = self.database.last_pos()
+        fault.owned = self.database.partitions_of(member.name)
         fault.long = step.length > plan.SESSION
-        heapq.heappush(self.thaws,
-                       (time.monotonic() + step.length, len(self.faults), member, fault))
+        due = time.monotonic() + step.length
+        last = due + (TAKEOVER_LIMIT if fault.long and not fault.write_open else 0.0)
+        heapq.heappush(self.thaws, (due, len(self.faults), last, member, fault))
 
-    def thaw(self, due):
-        _, _, member, fault = due
-        fault.last_pos = self.database.last_pos()
+    def thaw(self, _, number, last, member, fault):
+        pos = self.database.last_pos()
+        taken = any(one.pos > fault.first_pos and one.partition in fault.owned
+                    for one in self.database.activations())
+        if not taken and time.monotonic() < last:
+            heapq.heappush(self.thaws, (time.monotonic() + 0.2, number, last, member, fault))
+            return
+        fault.last_pos = pos
         member.thaw()
 
     def heal(self, offsets):
@@ -216,15 +178,12 @@ class Run:
             self.tick()
             time.sleep(0.02)
         if not any(member.active() for member in self.members):
-            self.make_member().start()
+            self.join()
 
         def caught_up():
             ends = offsets.ask()
-            if ends is None:
-                return False
-            self.ends_before_stop = ends
-            return (sum(end.end for end in ends) >= self.options.records
-                    and all((end.committed or 0) == end.end for end in ends))
+            self.ends_before_stop = ends or self.ends_before_stop
+            return scenario.all_committed(ends)
 
         began = time.monotonic()
         if not rig.wait_until(caught_up, HEAL_LIMIT, self.tick):
@@ -232,46 +191,20 @@ class Run:
             rig.say(f"  not caught up {HEAL_LIMIT:.0f} s after the last fault")
         self.counts["heal ms"] = round((time.monotonic() - began) * 1000)
 
-    def stop_all(self):
-        last = [member for member in self.members if member.active()]
-        for member in last:
-            member.terminate()
-        waiting = [member for member in self.members if member.told_to_stop is not None]
-        # Nothing is left to drain: no reason for 75 any more.
-        while not all([member.check_stopped(STOP_LIMIT, may_be_cut=member not in last)
-                       for member in waiting]):
-            time.sleep(0.02)
-
     # ---- the verdict
 
     def judge(self, offsets, sampler):
-        self.database.require_whole()
-        evidence = judges.Evidence()
-        evidence.records, ends = self.log.read()
-        evidence.effects = self.database.effects()
-        evidence.activations = self.database.activations()
-        evidence.accounts = self.database.accounts()
-        evidence.samples = sampler.samples
-        rig.wait_until(lambda: self.read_ends(offsets, evidence), 30)
-        if {end.partition: end.end for end in evidence.ends} != ends:
-            raise rig.Failure("the topic still grows, or its partitions could not be read")
-        evidence.ends = self.ends_before_stop + evidence.ends
+        evidence = self.gather(offsets, sampler.samples)
         if len(evidence.records) != self.options.records:
             raise rig.Failure(f"the topic holds {len(evidence.records)} records, not the "
                               f"{self.options.records} acknowledged")
-        evidence.activated_by = {
-            (event["partition"], event["token"]): member.name for member in self.members
-            for event in member.events("owner.acquired") if event.get("token")}
+        evidence.ends += self.ends_before_stop
         for member in self.members:
             for event in member.events():
                 self.counts[event["event"]] += 1
                 if event["event"] == "app.stopped":
                     self.counts["refused at the end"] += event.get("refused") or 0
         return judges.judge(evidence, self.sights(evidence))
-
-    def read_ends(self, offsets, evidence):
-        evidence.ends = offsets.ask() or []
-        return bool(evidence.ends)
 
     def sights(self, evidence):
         writer_of = dict(evidence.activated_by)
@@ -287,20 +220,19 @@ class Run:
         taken = list(takeovers(positions, writer_of))
         self.counts["takeovers"] = len(taken)
 
-        def followed(kind, during=False):
+        def taken_from(kind, during=False):
             """Faults after which another process was activated for what the victim owned."""
             return sum(any(before == fault.member and fault.first_pos < pos
                            and (not during or pos <= fault.last_pos) for pos, before, _ in taken)
-                       for fault in self.faults if fault.kind == kind and (fault.long or not during))
+                       for fault in self.faults
+                       if fault.kind == kind and (fault.long or not during))
 
-        self.counts["taken from the frozen"] = followed("freeze", during=True)
-        self.counts["taken from the killed"] = followed("kill")
         self.counts["stalls"] = sum(fault.write_open for fault in self.faults)
         sights = [
             ("a partition that moved from process to process", bool(taken)),
-            ("a killed owner whose partition another took over", followed("kill") > 0),
+            ("a killed owner whose partition another took over", taken_from("kill") > 0),
             ("an owner frozen past its session, whose partition another took over meanwhile",
-             followed("freeze", during=True) > 0),
+             taken_from("freeze", during=True) > 0),
             ("a member that left", self.counts["leave"] > 0),
             ("a member that joined during the run", self.counts["join"] > 0),
             ("effects in the partition of a single key",

@@ -8,6 +8,7 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import sys
 import threading
 import time
 
@@ -285,6 +286,13 @@ class Database:
                 "SELECT DISTINCT member FROM (SELECT member FROM witness WHERE kind = 'effect'"
                 " ORDER BY pos DESC LIMIT ?) ORDER BY member", (rows,))]
 
+    def partitions_of(self, member):
+        """Those whose last effect is the member's."""
+        with contextlib.closing(self.connect()) as connection:
+            return {partition for partition, name in connection.execute(
+                "SELECT partition, member FROM witness WHERE pos IN (SELECT max(pos) FROM witness"
+                " WHERE kind = 'effect' GROUP BY partition)") if name == member}
+
     def effects(self):
         with contextlib.closing(self.connect()) as connection:
             return [judges.Effect(*row) for row in connection.execute(
@@ -349,7 +357,7 @@ class Sampler:
     def close(self):
         self.ended.set()
         self.thread.join()
-        if self.problem:
+        if self.problem and sys.exc_info()[0] is None:
             raise Failure(f"the sampler of committed offsets ended: {self.problem}")
 
 
@@ -464,15 +472,18 @@ class Member:
 
     def cut_drain(self):
         """What explains exit 75 in its own events: work that was left, a commit without answer."""
+        cut = None
         for event in self.events():
             name = event["event"]
-            if name in ("commit.unresolved", "commit.rejected", "owner.lost"):
-                return name
-            if name == "owner.drained" and event.get("result") != "complete":
-                return f"{name} {event.get('result')}"
-            if name == "app.stopped" and event.get("abandoned"):
-                return f"{name} abandoned {event.get('abandoned')}"
-        return None
+            if name == "app.draining":
+                cut = None  # what was lost before is no matter of the shutdown
+            elif name in ("commit.unresolved", "commit.rejected", "owner.lost"):
+                cut = name
+            elif name == "owner.drained" and event.get("result") != "complete":
+                cut = f"{name} {event.get('result')}"
+            elif name == "app.stopped" and event.get("abandoned"):
+                cut = f"{name} abandoned {event.get('abandoned')}"
+        return cut
 
     def last_words(self):
         lines = self.log_file.read_text(errors="replace").splitlines()

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -391,13 +390,19 @@ TEST(ExecAlive, AProcessThatIsOverdueGetsNothingNew) {
   options.timeout = 100ms;
   options.cancel_grace = 400ms;
   ExecRig rig(options);
+  // What its process had been given when the late record ended with it.
+  std::string given;
+  rig.outcomes.on_outcome = [&](int, const Outcome& outcome) {
+    if (outcome.failure_class() == "timeout") given = folder.read("journal");
+  };
   rig.start();
   rig.run("warm");
   const int late = rig.submit(R"([["hold"]])");
   ASSERT_TRUE(wait_for_file(folder.at("journal"), "\"cancel\""));
   const int next = rig.submit("x");
   EXPECT_EQ(rig.result(late).failure_class(), "timeout");
-  // Handed to the overdue process it would have ended with it.
+  EXPECT_NE(given.find("\"offset\":101"), std::string::npos) << given;
+  EXPECT_EQ(given.find("\"offset\":102"), std::string::npos) << given;
   EXPECT_EQ(rig.result(next).kind(), OutcomeKind::done);
 }
 
@@ -751,14 +756,7 @@ TEST(ExecAlive, ChildrenDieWithUsHoweverWeDie) {
   ASSERT_EQ(::kill(child, 0), 0);
   ::kill(middle, SIGKILL);
   ::waitpid(middle, nullptr, 0);
-  const auto state = [&] {
-    std::ifstream file("/proc/" + std::to_string(child) + "/stat");
-    std::string text;
-    std::getline(file, text);
-    return text.empty() ? 'X' : text[text.rfind(')') + 2];
-  };
-  // A zombie is as dead as it gets where nobody reaps orphans.
-  EXPECT_TRUE(wait_until([&] { return state() == 'X' || state() == 'Z'; }));
+  EXPECT_TRUE(wait_until([&] { return is_gone(child); }));
 }
 
 TEST(ExecAlive, ManyThreadsMaySubmitAtOnce) {

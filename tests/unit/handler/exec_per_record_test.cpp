@@ -2,7 +2,9 @@
 #include "handler/exec_per_record.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -169,13 +171,13 @@ TEST(ExecPerRecord, MuchOutputDoesNotBlockIt) {
   EXPECT_TRUE(rig.wait_for_log("end"));
 }
 
-TEST(ExecPerRecord, ABackgroundProcessDoesNotHoldTheOutcomeBack) {
+TEST(ExecPerRecord, ABackgroundProcessEndsWithItsLeader) {
   Folder folder;
-  ExecRig rig(script("(trap '' TERM; echo $$ > '" + folder.at("pid") +
-                     "'; sleep 600) & while [ ! -s '" + folder.at("pid") +
-                     "' ]; do :; done; exit 0"));
+  ExecRig rig(script("sleep 600 & echo $! > '" + folder.at("pid") + "'; exit 0"));
   rig.start();
   EXPECT_EQ(rig.run("x").kind(), OutcomeKind::done);
+  const pid_t background = std::stoi(folder.read("pid"));
+  EXPECT_TRUE(wait_until([&] { return is_gone(background); }));
 }
 
 TEST(ExecPerRecord, ATimeoutTermsThenKills) {
@@ -279,22 +281,36 @@ TEST(ExecPerRecord, CloseKillsWhenItsLimitEnds) {
   EXPECT_EQ(rig.result(running).failure_class(), "handler_exit");
 }
 
-TEST(ExecPerRecord, AProgramStartsClean) {
-  // Descriptors 0, 1, 2 and that of the listing; default dispositions; nothing blocked; a process
-  // group of its own.
+TEST(ExecPerRecord, AProgramStartsWithoutOurDescriptors) {
   int leaked[2];
   ASSERT_EQ(::pipe(leaked), 0);  // without close-on-exec, on purpose
-  ExecRig rig(
-      script("ls /proc/self/fd | tr '\\n' ' '; echo; grep -E 'Sig(Blk|Ign)' /proc/self/status;"
-             " [ $(cut -d' ' -f5 /proc/$$/stat) = $$ ] && echo own group"));
+  ExecOptions options = script("");
+  options.command = {"/bin/ls", "-m", "/proc/self/fd"};
+  ExecRig rig(options);
   rig.start();
   EXPECT_EQ(rig.run("x").kind(), OutcomeKind::done);
   ::close(leaked[0]);
   ::close(leaked[1]);
-  EXPECT_NE(rig.log().find("] 0 1 2 3 \n"), std::string::npos) << rig.log();
-  EXPECT_NE(rig.log().find("SigBlk:\t0000000000000000"), std::string::npos) << rig.log();
-  EXPECT_NE(rig.log().find("SigIgn:\t0000000000000000"), std::string::npos) << rig.log();
-  EXPECT_NE(rig.log().find("own group"), std::string::npos) << rig.log();
+  // 3 is the listing's own.
+  EXPECT_NE(rig.log().find("] 0, 1, 2, 3\n"), std::string::npos) << rig.log();
+}
+
+TEST(ExecPerRecord, AProgramStartsWithDefaultSignalsInItsOwnGroup) {
+  // No shell: some clear what they inherit.
+  ExecOptions options = script("");
+  options.command = {"/bin/grep", "-E", "Sig(Blk|Ign)|NSpgid|^Pid", "/proc/self/status"};
+  const auto before = ::signal(SIGUSR1, SIG_IGN);
+  ExecRig rig(options);
+  rig.start();
+  EXPECT_EQ(rig.run("x").kind(), OutcomeKind::done);
+  ::signal(SIGUSR1, before);
+  const std::string log = rig.log();
+  EXPECT_NE(log.find("SigBlk:\t0000000000000000"), std::string::npos) << log;
+  EXPECT_NE(log.find("SigIgn:\t0000000000000000"), std::string::npos) << log;
+  const auto number = [&](const std::string& key) {
+    return std::stoi(log.substr(log.find(key) + key.size()));
+  };
+  EXPECT_EQ(number("NSpgid:\t"), number("] Pid:\t")) << log;
 }
 
 }  // namespace

@@ -244,6 +244,13 @@ ExecOptions puppet(std::vector<std::string> arguments) {
   return options;
 }
 
+bool is_gone(pid_t pid) {
+  const std::string text = text_of("/proc/" + std::to_string(pid) + "/stat");
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos || name_end + 2 >= text.size()) return true;
+  return text[name_end + 2] == 'Z' || text[name_end + 2] == 'X';
+}
+
 bool wait_until(const std::function<bool()>& condition) {
   // Nothing signals a change of a file or another process: looked at again and again.
   std::mutex mutex;

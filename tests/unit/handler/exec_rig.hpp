@@ -2,6 +2,8 @@
 // completions that are watched, handlers written in Python.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -143,6 +145,8 @@ ExecOptions puppet(std::vector<std::string> arguments = {});
 
 /// Waits until the text of a file has `text` in it.
 bool wait_for_file(const std::string& path, const std::string& text);
+/// A zombie counts: it is as dead as a process gets where nobody reaps orphans.
+bool is_gone(pid_t pid);
 bool wait_until(const std::function<bool()>& condition);
 
 }  // namespace tenure::handler::test

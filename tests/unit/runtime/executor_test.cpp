@@ -347,6 +347,27 @@ TEST_P(ExecutorUnit, AStatementThatFailsInABatchIsTriedAloneBeforeItCounts) {
   EXPECT_EQ(run.failures.size(), 1U);
 }
 
+TEST_P(ExecutorUnit, ARecordTriedAloneIsAUnitOfItsOwn) {
+  bench.handler = make_handler([this](const Record& record, const Owner&, FakeTransaction& tx) {
+    tx.execute(text(record));
+    store.fail_on.reset();  // from the next unit on
+    return done();
+  });
+  store.fail_on = {"slow", {UnitVerdict::timeout, "statement timeout"}};
+  core::Run& run = execute({"a", "slow", "c"});
+  EXPECT_EQ(store.committed, (Written{{"a"}, {"slow"}, {"c"}}));
+  EXPECT_EQ(results(run), "done done done");
+  EXPECT_TRUE(run.failures.empty()) << "the first try did not count";
+}
+
+TEST_P(ExecutorUnit, AVerdictIsForgottenWhenTheCommitBeforeItFails) {
+  store.answers = {{UnitVerdict::sql, "deferred"}};
+  core::Run& run = execute({"a", "b", "park"});
+  EXPECT_EQ(store.committed, (Written{{"a"}, {"b"}}));
+  EXPECT_EQ(results(run), "done done park");
+  EXPECT_EQ(run.failures.size(), 1U);
+}
+
 TEST_P(ExecutorUnit, ACommitThatFailsForSomeRecordFindsItByHalves) {
   // All, then the first half, then the second half's first record, which is the one.
   store.answers = {

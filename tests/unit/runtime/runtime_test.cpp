@@ -323,6 +323,32 @@ TEST_F(RuntimeOnWorld, Answer2FinishedAfterTheBudgetIsLateAndChangesNothing) {
   EXPECT_EQ(world.committed("orders", 0), before);
 }
 
+TEST_F(RuntimeOnWorld, R1ARunInProgressStopsBetweenTwoRecords) {
+  world.create_topic("orders", 1);
+  produce(0, 32);
+  Door door;
+  std::atomic<int> handled{0};
+  build
+      .on("orders",
+          [&](const Record&, const Owner&) -> Outcome {
+            ++handled;
+            door.pass();
+            return done();
+          })
+      .order(Order::partition)
+      .concurrency(1);
+  Running running(build, ports);
+  door.await(1);
+  world.revoke("A", {{"orders", Partition(0)}});
+  EXPECT_TRUE(world.wait_until([&] { return seen->count(EventName::owner_draining) == 1; }));
+  EXPECT_TRUE(world.wait_until([&] { return running->status().owners[0].in_flight > 1; }))
+      << "several records in one run, or the test shows nothing";
+  door.open();
+  EXPECT_TRUE(eventually([&] { return world.unanswered("A") == 0; }));
+  EXPECT_EQ(handled, 1);
+  EXPECT_EQ(world.committed("orders", 0), Offset(1));
+}
+
 TEST_F(RuntimeOnWorld, Answer3LostIsRetiredAtOnceWithoutACommit) {
   world.create_topic("orders", 1);
   produce(0, 5);
@@ -381,6 +407,69 @@ TEST_F(RuntimeOnWorld, TransactionsOfAStoreAreResumedFromTheStore) {
   Running running(again, ports);
   EXPECT_TRUE(committed(0, 51));
   EXPECT_EQ(calls, 1);
+}
+
+/// A memory store that can say that it is no longer there.
+class Movable final : public EffectStore {
+ public:
+  explicit Movable(std::shared_ptr<memory::Database> database) : store_(std::move(database)) {}
+  [[nodiscard]] std::string_view name() const override { return store_.name(); }
+  [[nodiscard]] TransactionKind transaction_kind() const override {
+    return store_.transaction_kind();
+  }
+  Result<void> open(StoreSink& sink) override { return store_.open(sink); }
+  void submit(Reserve request) override { store_.submit(std::move(request)); }
+  void submit(Activate request) override { store_.submit(std::move(request)); }
+  void submit(AdvanceIdle request) override { store_.submit(std::move(request)); }
+  void submit(Lookup request) override { store_.submit(std::move(request)); }
+  std::unique_ptr<EffectUnit> open_unit(UnitKey key) override {
+    return store_.open_unit(std::move(key));
+  }
+  void cancel(OwnerRef owner) override { store_.cancel(owner); }
+  Result<void> still_there() override {
+    if (there) return {};
+    return fail(Code::unavailable, "the file was moved");
+  }
+  void close(Duration limit) override { store_.close(limit); }
+
+  std::atomic<bool> there{true};
+
+ private:
+  memory::Store store_;
+};
+
+TEST_F(RuntimeOnWorld, NothingIsCommittedWhileTheStoreIsNotWhereItWas) {
+  auto database = std::make_shared<memory::Database>();
+  auto store = std::make_shared<Movable>(database);
+  world.create_topic("orders", 1);
+  build.on("orders", [](const Record& record, const Owner&, memory::Transaction& tx) -> Outcome {
+    tx.put(std::to_string(record.offset()), "x");
+    return done();
+  });
+  ports.store = store;
+  Running running(build, ports);
+  EXPECT_TRUE(committed(0, 0));
+  store->there = false;
+  produce(0, 5);
+  EXPECT_TRUE(eventually([&] { return seen->count(EventName::store_unavailable) > 0; }));
+  EXPECT_EQ(world.committed("orders", 0), Offset(0));
+  store->there = true;
+  EXPECT_TRUE(committed(0, 5));
+}
+
+TEST_F(RuntimeOnWorld, UntilEndStopsWhenTheEndsOfTheFirstJoinArePassed) {
+  world.create_topic("orders", 2);
+  produce(0, 20);
+  std::atomic<int> handled{0};
+  build.on("orders", [&](const Record&, const Owner&) -> Outcome {
+    ++handled;
+    return done();
+  });
+  build.options().until_end = true;
+  Running running(build, ports);
+  EXPECT_TRUE(eventually([&] { return handled == 20 && !world.joined("A"); }));
+  EXPECT_EQ(running.join().reason, StopReport::Reason::drained);
+  EXPECT_EQ(world.committed("orders", 0), Offset(20));
 }
 
 TEST_F(RuntimeOnWorld, AHandlersStopDrainsAndEndsTheRun) {

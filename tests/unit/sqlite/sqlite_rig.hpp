@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -48,6 +49,7 @@ class Rig : public ::testing::Test, public testing::StoreWorld {
     options.busy_timeout = std::chrono::seconds(10);
   }
   ~Rig() override {
+    testing::FaultVfs::get().on_moved_question = {};
     testing::FaultVfs::get().fail_log_writes = SQLITE_OK;
     testing::FaultVfs::get().fail_next_log_sync = SQLITE_OK;
     std::error_code error;
@@ -112,14 +114,20 @@ class OtherProcess {
     if (pid_ == 0) {
       ::close(up[0]);
       ::close(down[1]);
-      const int code = body([&] {
-        const char ready = 'r';
-        if (::write(up[1], &ready, 1) != 1) ::_exit(90);
-        char end = 0;
-        // Ends too when the test has died: the pipe closes.
-        while (::read(down[0], &end, 1) < 0) {
-        }
-      });
+      int code = 94;
+      // Nothing may get out of here: this process must not go on as a second test program.
+      try {
+        code = body([&] {
+          const char ready = 'r';
+          if (::write(up[1], &ready, 1) != 1) ::_exit(90);
+          char end = 0;
+          // Ends too when the test has died: the pipe closes.
+          while (::read(down[0], &end, 1) < 0) {
+          }
+        });
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "the other process: %s\n", error.what());
+      }
       ::_exit(code);
     }
     ::close(up[1]);

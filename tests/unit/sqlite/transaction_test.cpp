@@ -213,11 +213,11 @@ TEST_F(SqliteTransaction, T4_AfterAnErrorNothingRunsAndOthersMayWrite) {
   transaction(*bad).execute("no such statement");
   // Would wait for ever if the failed unit kept the writer.
   transaction(*good).execute("INSERT INTO t VALUES ('good', 1)");
+  EXPECT_EQ(StoreProcess::commit(*good, Offset(1)).verdict, UnitVerdict::applied);
   const auto rows = transaction(*bad).query("INSERT INTO t VALUES ('late', 1)");
   ASSERT_FALSE(rows);
   EXPECT_EQ(rows.error().code, Code::refused);
   EXPECT_EQ(transaction(*bad).native(), nullptr);
-  EXPECT_EQ(StoreProcess::commit(*good, Offset(1)).verdict, UnitVerdict::applied);
   EXPECT_EQ(StoreProcess::commit(*bad, Offset(1)).verdict, UnitVerdict::handler_down);
   EXPECT_EQ(outside("SELECT k FROM t"), "good");
 }
@@ -255,6 +255,17 @@ TEST_F(SqliteTransaction, T4_ACommitThroughNativeIsTurnedIntoARollback) {
   }
 }
 
+TEST_F(SqliteTransaction, T4_AfterATrickTheNextUnitIsGuardedAsEver) {
+  {
+    const auto one = unit();
+    ::sqlite3* database = transaction(*one).native();
+    sqlite3_set_authorizer(database, nullptr, nullptr);
+    sqlite3_exec(database, "COMMIT", nullptr, nullptr, nullptr);
+    EXPECT_EQ(StoreProcess::commit(*one, Offset(1)).verdict, UnitVerdict::misuse);
+  }
+  EXPECT_EQ(verdict_of("UPDATE tenure_lane SET next_offset = 7"), UnitVerdict::handler_down);
+}
+
 TEST_F(SqliteTransaction, T4_AReplacedCommitHookIsNoticed) {
   const auto one = unit();
   ::sqlite3* database = transaction(*one).native();
@@ -274,6 +285,17 @@ TEST_F(SqliteTransaction, T4_AHandleKeptBeyondTheUnitCannotCommit) {
   EXPECT_NE(sqlite3_exec(kept, "INSERT INTO t VALUES ('stray', 1)", nullptr, nullptr, nullptr),
             SQLITE_OK);
   EXPECT_EQ(outside("SELECT count(*) FROM t"), "0");
+}
+
+TEST_F(SqliteTransaction, T6_AUnitThatIsCancelledJustBeforeItsCommitKeepsNothing) {
+  const auto one = unit();
+  transaction(*one).execute("INSERT INTO t VALUES (1, 1)");
+  // The last thing asked before COMMIT.
+  testing::FaultVfs::get().on_moved_question = [&] { process->store().cancel(holder.owner); };
+  EXPECT_EQ(StoreProcess::commit(*one, Offset(1)).verdict, UnitVerdict::retired);
+  testing::FaultVfs::get().on_moved_question = {};
+  EXPECT_EQ(outside("SELECT count(*) FROM t"), "0");
+  EXPECT_EQ(outside("SELECT max(next_offset) FROM tenure_lane"), "0");
 }
 
 TEST_F(SqliteTransaction, T6_CancelInterruptsARunningStatement) {
@@ -338,6 +360,7 @@ TEST_F(SqliteHungUnit, T6_AHandlerThatStandsStillIsRolledBackAndAnswersRetiredFo
   EXPECT_NE(sqlite3_exec(kept, "INSERT INTO t VALUES ('zombie', 2)", nullptr, nullptr, nullptr),
             SQLITE_OK);
   EXPECT_NE(sqlite3_exec(kept, "COMMIT", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_NE(sqlite3_exec(kept, "SELECT k FROM t", nullptr, nullptr, nullptr), SQLITE_OK);
   EXPECT_FALSE(transaction(*hung).query("INSERT INTO t VALUES ('zombie', 3)"));
   EXPECT_EQ(transaction(*hung).native(), nullptr);
   EXPECT_EQ(StoreProcess::commit(*next, Offset(1)).verdict, UnitVerdict::applied);

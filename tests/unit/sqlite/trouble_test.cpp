@@ -417,7 +417,7 @@ TEST_F(SqliteTrouble, CreationByTwoProcessesAtOnceIsNoProblem) {
   options.create = true;
   const auto body = [&](const std::function<void()>&) {
     StoreProcess process(*this);
-    return process.acquire(domain_of(), rule).fence.token > Token(0) ? 0 : 1;
+    return process.reserve(process.grant(domain_of(), rule)).token > Token(0) ? 0 : 1;
   };
   OtherProcess one(body);
   OtherProcess two(body);
