@@ -71,7 +71,8 @@ endfunction()
 #
 # A GoogleTest program; each of its cases is one ctest, found when ctest starts. TIMEOUT is seconds
 # a case. SERIAL keeps the program's cases from running beside any other test (for measurements).
-# BROKER is for cases that start a real Kafka: one of them at a time, and label broker.
+# BROKER is for programs that start a real Kafka: one of them at a time, and label broker; all cases
+# are one ctest, so that they share it.
 function(tenure_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SERIAL;BROKER" "NAME;LABEL;TIMEOUT" "SOURCES;LINK")
   if(NOT arg_SOURCES)
@@ -88,10 +89,13 @@ function(tenure_test)
   target_link_libraries(${target} PRIVATE ${arg_LINK} tenure_test_support GTest::gtest_main
                                           GTest::gmock)
   tenure_flags(${target})
-  set(properties TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
   if(arg_BROKER)
-    set(properties TIMEOUT ${arg_TIMEOUT} LABELS broker RESOURCE_LOCK broker)
+    add_test(NAME ${arg_NAME} COMMAND ${target})
+    set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS broker
+                                                RESOURCE_LOCK broker)
+    return()
   endif()
+  set(properties TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABEL})
   if(arg_SERIAL)
     list(APPEND properties RUN_SERIAL TRUE)
   endif()

@@ -56,7 +56,8 @@ int detail::app_main(int argc, char** argv, const std::function<void(Builder& bu
   app::Signals::block();
   const std::string path = argc > 0 ? argv[0] : "program";
   const app::ProgramSpec program = program_named(path.substr(path.find_last_of('/') + 1));
-  auto parsed = app::parse(program, std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  const std::vector<std::string> arguments(argv + std::min(argc, 1), argv + argc);
+  auto parsed = app::parse(program, arguments);
   if (const auto* end = std::get_if<app::ParseEnd>(&parsed)) {
     ::fputs(end->text.c_str(), end->code == ExitCode::ok ? stdout : stderr);
     return number(end->code);

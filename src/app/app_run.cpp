@@ -348,7 +348,8 @@ class Program {
     const ExitCode code = exit_code_of(report.reason);
     say_stopped(report, code);
     if (history_ != nullptr) {
-      if (auto closed = history_->close(); !closed) write_line("history: " + closed.error().message);
+      const auto closed = history_->close();
+      if (!closed) write_line("history: " + closed.error().message);
     }
     return code;
   }
@@ -444,7 +445,8 @@ class Program {
     std::string error;
     if (!loaded.config) {
       for (const Fault& fault : loaded.faults) {
-        if (fault.severity == Fault::Severity::error) error += (error.empty() ? "" : "; ") + to_string(fault);
+        if (fault.severity == Fault::Severity::warning) continue;
+        error += (error.empty() ? "" : "; ") + to_string(fault);
       }
     } else if (const auto keys = restart_keys(config_, *loaded.config); !keys.empty()) {
       error = "nothing was changed: a restart is needed for ";

@@ -171,7 +171,9 @@ std::string flag_lines(const std::vector<FlagSpec>& flags) {
   std::string out;
   for (const FlagSpec& flag : flags) {
     std::string left;
-    for (const std::string& name : split(flag.names, ',')) left += (left.empty() ? "" : ", ") + name;
+    for (const std::string& name : split(flag.names, ',')) {
+      left += (left.empty() ? "" : ", ") + name;
+    }
     std::string value = flag.value;
     if (!flag.words.empty()) {
       value.clear();
@@ -209,6 +211,7 @@ std::string help(const ProgramSpec& program, std::string_view path) {
     out += "  " + example + "\n";
   }
   out += "\n" + (verb != nullptr ? verb->summary : program.summary) + "\n";
+  if (verb != nullptr) out += verb->details;
   if (verb == nullptr && !program.verbs.empty()) {
     out += "\nVerbs:\n";
     for (const VerbSpec& each : program.verbs) {
@@ -246,6 +249,7 @@ std::variant<Parsed, ParseEnd> parse(const ProgramSpec& program,
     } else {
       option = parser.add_option(flag.names);
       option->expected(1, flag.list ? CLI::detail::expected_max_vector_size : 1);
+      option->allow_extra_args(flag.list);
       option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     }
     options.emplace_back(last_name(flag), option);
@@ -268,7 +272,8 @@ std::variant<Parsed, ParseEnd> parse(const ProgramSpec& program,
     if (extra.starts_with('-') && extra.size() > 1) {
       return unknown_flag(program, verb, head.path, extra);
     }
-    return usage(program, head.path, fmt::format("unexpected argument {}", quote(flag_name(extra))));
+    return usage(program, head.path,
+                 fmt::format("unexpected argument {}", quote(flag_name(extra))));
   }
 
   Parsed parsed;

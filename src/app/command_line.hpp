@@ -28,6 +28,7 @@ struct VerbSpec {
   std::vector<std::string> examples = {};
   std::vector<FlagSpec> flags = {};  ///< besides those of the program
   bool hidden = false;               ///< not in help
+  std::string details = {};          ///< more lines for its own help
 };
 
 struct ProgramSpec {

@@ -34,12 +34,12 @@ std::vector<std::string> scenario_names() {
 }
 
 std::string scenario_summaries() {
-  std::string out = "Members are real processes that are really frozen and killed; witnesses "
-                    "outside of them\ndecide. Scenarios:\n";
+  std::string out = "\nMembers are real processes that are really frozen and killed. Witnesses "
+                    "outside\nof them decide. Scenarios:\n";
   for (const demo::Scenario scenario : demo::scenarios) {
     out += fmt::format("  {:<11} {}\n", name(scenario), summary(scenario));
   }
-  out += "Exit codes: 0 PASS, 1 FAIL, 2 INCONCLUSIVE.";
+  out += "Exit codes: 0 PASS, 1 FAIL, 2 INCONCLUSIVE.\n";
   return out;
 }
 
@@ -73,8 +73,9 @@ app::ProgramSpec make_program() {
         "tenure run -c tenure.yaml -b b1:9092 --until-end --history run.jsonl"},
        run_flags()},
       {"demo",
-       scenario_summaries(),
-       {"tenure demo", "tenure demo --scenario zombie --plain", "tenure demo --scenario kill -v"},
+       "watch partitions change hands on an embedded broker; ends PASS or FAIL",
+       {"tenure demo", "tenure demo --scenario zombie --plain",
+        "tenure demo --scenario kill --protocol consumer --seed 7"},
        {{"--scenario", "NAME", "what happens", scenario_names()},
         {"--members", "N", "member processes, 2..8 (default 2)"},
         {"--partitions", "N", "partitions, 2..64 (default 8)"},
@@ -82,7 +83,9 @@ app::ProgramSpec make_program() {
         {"--seed", "N", "of keys, amounts and times (default: drawn)"},
         {"--protocol", "P", "of the group", {"cooperative", "consumer", "eager"}},
         {"--plain", "", "without progress and fence: must end FAIL"},
-        {"--keep", "DIR", "keep database and members' logs in a new folder"}}},
+        {"--keep", "DIR", "keep database and members' logs in a new folder"}},
+       false,
+       scenario_summaries()},
       {"check",
        "config, broker, topics, store and budgets, read-only",
        {"tenure check -c tenure.yaml", "tenure check -c tenure.yaml -o json"},

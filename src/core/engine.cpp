@@ -586,8 +586,13 @@ void Engine::Impl::on(const RunReturned& returned) {
       break;
     }
     default:
-      // What was looked up too early has been decided by this unit.
-      if (run->lane_reached) std::erase(owner->doubted_lanes, run->lane);
+      // A compare-and-set that matched says where the lane stands; one that found the work done
+      // already does not say how much.
+      if (std::any_of(run->records.begin(), run->records.end(), [](const RunRecord& record) {
+            return record.result == RecordResult::done;
+          })) {
+        std::erase(owner->doubted_lanes, run->lane);
+      }
       break;
   }
   finish_run(*owner, *run);
@@ -760,6 +765,7 @@ void Engine::Impl::on(const LookedUp& found) {
   if (stored) {
     run->lane_reached = found.next_offset;
     ++owner->effects;
+    std::erase(owner->doubted_lanes, lane);
   }
   report(EventName::effect_in_doubt, *owner,
          {{"offset", run->records.front().offset.value()}, {"found", stored}});

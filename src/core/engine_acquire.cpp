@@ -30,6 +30,11 @@ std::optional<LaneProgress> least(const std::vector<LaneProgress>& lanes) {
 
 void Engine::Impl::grant(const Rebalance& rebalance) {
   AnswerAssign answer{rebalance.id, {}};
+  if (rebalance.protocol == Protocol::eager) {
+    // An eager assign is all there is: what it does not name is another member's now.
+    for (PartitionOwner* former : live_owners()) retire(*former, RetiredReason::revoked);
+    reacquire.clear();
+  }
   for (const TopicPartition& partition : rebalance.partitions) {
     if (PartitionOwner* former = find_live(partition)) {
       // O4: even inside one rebalance a grant is a new one.

@@ -395,7 +395,8 @@ void Engine::Impl::settle_answer(const Member& member) {
   // membership, says nothing about the member that owns these partitions.
   if (accepted && !done.of_former_member && !membership_broken(member)) {
     lease_at = lease_at ? std::max(*lease_at, done.sent) : done.sent;
-    if (suspect && done.sent >= suspect_since) {
+    // An answer that took longer than the session proves a past that is over.
+    if (suspect && done.sent >= suspect_since && now - *lease_at <= times.session) {
       suspect = false;
       for (PartitionOwner* owner : live_owners()) {
         if (owner->state == OwnerState::acquiring) continue;

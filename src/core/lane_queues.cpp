@@ -102,7 +102,9 @@ void LaneQueues::close() {
   }
   last_ready_ = none;
   for (const Waiting& waiting : waiting_) {
-    if (!stale(waiting)) queues_[waiting.slot].state = State::idle;
+    Queue& queue = queues_[waiting.slot];
+    queue.in_waiting = false;
+    if (queue.state == State::waiting) queue.state = State::idle;
   }
   waiting_.clear();
 }
@@ -142,30 +144,43 @@ bool LaneQueues::wait(std::uint32_t slot, Instant now) {
   if (due <= now) return false;
   queue.state = State::waiting;
   queue.due = due;
-  waiting_.push_back({due, slot});
-  std::push_heap(waiting_.begin(), waiting_.end());
+  if (!queue.in_waiting) push_waiting(slot);
+  correct_first_wait();
   return true;
 }
 
 void LaneQueues::end_waits(Instant now) {
   while (!waiting_.empty() && waiting_.front().due <= now) {
-    const Waiting first = waiting_.front();
-    std::pop_heap(waiting_.begin(), waiting_.end());
-    waiting_.pop_back();
-    if (!stale(first)) push_ready(first.slot);
+    const std::uint32_t slot = pop_waiting().slot;
+    if (queues_[slot].state != State::waiting) continue;
+    if (queues_[slot].due <= now) {
+      push_ready(slot);
+    } else {
+      push_waiting(slot);
+    }
   }
 }
 
-bool LaneQueues::stale(const Waiting& waiting) const {
-  const Queue& queue = queues_[waiting.slot];
-  return queue.state != State::waiting || queue.due != waiting.due;
+void LaneQueues::push_waiting(std::uint32_t slot) {
+  queues_[slot].in_waiting = true;
+  waiting_.push_back({queues_[slot].due, slot});
+  std::push_heap(waiting_.begin(), waiting_.end());
 }
 
-// Keeps the top of the heap true, so that ready_at() need not search.
-void LaneQueues::drop_stale() {
-  while (!waiting_.empty() && stale(waiting_.front())) {
-    std::pop_heap(waiting_.begin(), waiting_.end());
-    waiting_.pop_back();
+LaneQueues::Waiting LaneQueues::pop_waiting() {
+  const Waiting first = waiting_.front();
+  std::pop_heap(waiting_.begin(), waiting_.end());
+  waiting_.pop_back();
+  queues_[first.slot].in_waiting = false;
+  return first;
+}
+
+void LaneQueues::correct_first_wait() {
+  while (!waiting_.empty()) {
+    const Queue& queue = queues_[waiting_.front().slot];
+    if (queue.state == State::waiting && queue.due <= waiting_.front().due) return;
+    const std::uint32_t slot = pop_waiting().slot;
+    if (queue.state == State::waiting) push_waiting(slot);
   }
 }
 

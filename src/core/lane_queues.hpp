@@ -38,6 +38,7 @@ class LaneQueues {
     };
     std::uint32_t next_ready = none;  ///< list of ready queues, or of free slots
     State state = State::idle;
+    bool in_waiting = false;    // has an entry in waiting_
     std::uint32_t records = 0;  ///< chained; without those lent
     std::uint32_t open = 0;     ///< of these, before the first held one
     std::uint32_t held = 0;     ///< of these, held
@@ -171,12 +172,13 @@ class LaneQueues {
     queues_[slot].state = State::ready;
     (last_ready_ == none ? first_ready_ : queues_[last_ready_].next_ready) = slot;
     last_ready_ = slot;
-    if (!waiting_.empty()) drop_stale();
+    if (!waiting_.empty()) correct_first_wait();
   }
   bool wait(std::uint32_t slot, Instant now);
   void end_waits(Instant now);
-  [[nodiscard]] bool stale(const Waiting& waiting) const;
-  void drop_stale();
+  void push_waiting(std::uint32_t slot);
+  Waiting pop_waiting();
+  void correct_first_wait();
 
   const std::uint16_t lanes_;
   const std::uint32_t run_records_max_;
@@ -190,7 +192,9 @@ class LaneQueues {
   std::uint32_t free_slot_ = none;  // chained by next_ready
   std::uint32_t first_ready_ = none;
   std::uint32_t last_ready_ = none;
-  std::vector<Waiting> waiting_;  // heap; entries of queues that no longer wait are stale
+  // A heap with one entry a queue at most, whose time may be too early once the queue has been lent
+  // in between; only the first entry is always right.
+  std::vector<Waiting> waiting_;
   std::uint64_t ready_ = 0;
   bool closed_ = false;
 };

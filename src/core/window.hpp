@@ -44,7 +44,8 @@ class Window {
     std::uint16_t store_lanes = 0;
     std::uint32_t run_records_max = 1024;  ///< most records of one run, >= 1
     /// A queue with fewer than run_records_max ready records waits this long for more, counted
-    /// from its first ready record. 0 = never waits.
+    /// from the admission of the first of them. 0 = never waits. Where there are no queues, the
+    /// records that were never lent wait like one queue; those that came back do not.
     Duration run_wait{};
   };
 

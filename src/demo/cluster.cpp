@@ -23,6 +23,8 @@ struct ClientClose {
   void operator()(rd_kafka_t* client) const { rd_kafka_destroy(client); }
 };
 using Client = std::unique_ptr<rd_kafka_t, ClientClose>;
+using Options = rd_kafka_AdminOptions_t;
+using Queue = rd_kafka_queue_t;
 
 void no_log(const rd_kafka_t*, int, const char*, const char*) {}
 
@@ -72,11 +74,14 @@ class MockCluster final : public Cluster {
     if (cluster == nullptr) {
       return fail(Code::internal, "the client library cannot start its mock cluster");
     }
+    // Requests for the controller find it (DescribeTopics: topic ids).
+    rd_kafka_mock_set_controller_id(cluster, 1);
     self->mock_ = true;
     self->brokers_ = rd_kafka_mock_cluster_bootstraps(cluster);
     self->topic_ = "orders";
     self->group_ = "tenure-demo";
     rd_kafka_mock_topic_create(cluster, self->topic_.c_str(), plan.partitions, 1);
+    rd_kafka_mock_set_controller_id(cluster, 1);  // it answers for topic ids
     rd_kafka_mock_group_initial_rebalance_delay_ms(cluster, mock_first_rebalance_ms);
     rd_kafka_mock_set_group_consumer_session_timeout_ms(cluster, mock_session_ms);
     rd_kafka_mock_set_group_consumer_heartbeat_interval_ms(cluster, mock_heartbeat_ms);
@@ -107,13 +112,15 @@ class UserCluster final : public Cluster {
     rd_kafka_NewTopic_t* topic = rd_kafka_NewTopic_new(self->topic_.c_str(), plan.partitions, -1,
                                                        text.data(), text.size());
     if (topic == nullptr) return fail(Code::invalid, text.data());
-    const std::string problem = self->ask([&](rd_kafka_AdminOptions_t* options, rd_kafka_queue_t* queue) {
-      rd_kafka_CreateTopics(self->client_.get(), &topic, 1, options, queue);
-    }, RD_KAFKA_ADMIN_OP_CREATETOPICS);
+    const std::string problem =
+        self->ask(RD_KAFKA_ADMIN_OP_CREATETOPICS, [&](Options* options, Queue* queue) {
+          rd_kafka_CreateTopics(self->client_.get(), &topic, 1, options, queue);
+        });
     rd_kafka_NewTopic_destroy(topic);
     if (!problem.empty()) {
       return fail(Code::unavailable,
-                  fmt::format("cannot make topic {} on {}: {}", self->topic_, plan.brokers, problem));
+                  fmt::format("cannot make topic {} on {}: {}", self->topic_, plan.brokers,
+                              problem));
     }
     self->made_ = true;
     self->member_ = member_properties(plan, self->brokers_, self->group_, broker_session_ms);
@@ -123,23 +130,23 @@ class UserCluster final : public Cluster {
   ~UserCluster() override {
     if (!made_) return;
     rd_kafka_DeleteGroup_t* group = rd_kafka_DeleteGroup_new(group_.c_str());
-    ask([&](rd_kafka_AdminOptions_t* options, rd_kafka_queue_t* queue) {
+    ask(RD_KAFKA_ADMIN_OP_DELETEGROUPS, [&](Options* options, Queue* queue) {
       rd_kafka_DeleteGroups(client_.get(), &group, 1, options, queue);
-    }, RD_KAFKA_ADMIN_OP_DELETEGROUPS);
+    });
     rd_kafka_DeleteGroup_destroy(group);
     rd_kafka_DeleteTopic_t* topic = rd_kafka_DeleteTopic_new(topic_.c_str());
-    ask([&](rd_kafka_AdminOptions_t* options, rd_kafka_queue_t* queue) {
+    ask(RD_KAFKA_ADMIN_OP_DELETETOPICS, [&](Options* options, Queue* queue) {
       rd_kafka_DeleteTopics(client_.get(), &topic, 1, options, queue);
-    }, RD_KAFKA_ADMIN_OP_DELETETOPICS);
+    });
     rd_kafka_DeleteTopic_destroy(topic);
   }
 
  private:
   /// Sends one admin request and waits; returns what went wrong.
   template <class Send>
-  std::string ask(const Send& send, rd_kafka_admin_op_t operation) {
-    rd_kafka_queue_t* queue = rd_kafka_queue_new(client_.get());
-    rd_kafka_AdminOptions_t* options = rd_kafka_AdminOptions_new(client_.get(), operation);
+  std::string ask(rd_kafka_admin_op_t operation, const Send& send) {
+    Queue* queue = rd_kafka_queue_new(client_.get());
+    Options* options = rd_kafka_AdminOptions_new(client_.get(), operation);
     std::array<char, 512> text{};
     rd_kafka_AdminOptions_set_request_timeout(options, admin_ms, text.data(), text.size());
     send(options, queue);
@@ -150,7 +157,8 @@ class UserCluster final : public Cluster {
         problem = rd_kafka_event_error_string(event);
       } else if (const auto* result = rd_kafka_event_CreateTopics_result(event)) {
         std::size_t count = 0;
-        const rd_kafka_topic_result_t** topics = rd_kafka_CreateTopics_result_topics(result, &count);
+        const rd_kafka_topic_result_t** topics =
+            rd_kafka_CreateTopics_result_topics(result, &count);
         for (std::size_t i = 0; i < count; ++i) {
           if (rd_kafka_topic_result_error(topics[i]) == RD_KAFKA_RESP_ERR_NO_ERROR) continue;
           const char* why = rd_kafka_topic_result_error_string(topics[i]);

@@ -133,10 +133,10 @@ class Steps {
            MemberState& member = world.members[a];
            const Spot spot = *member.freezing;
            if (*world.lock_free) {
-             out.emplace_back(Say{a, fmt::format("frozen      in the handler of partition {} offset "
-                                                 "{}; A still believes it owns {}",
-                                                 spot.partition, spot.offset,
-                                                 ranges(member.owned))});
+             out.emplace_back(
+                 Say{a, fmt::format("frozen      in the handler of partition {} offset {}; A still "
+                                    "believes it owns {}",
+                                    spot.partition, spot.offset, ranges(member.owned))});
              return 0;
            }
            out.emplace_back(Say{a, "was frozen inside a write: thawed, and once more"});
@@ -163,7 +163,7 @@ class Steps {
         [](const World& world) { return world.refused + world.late_written > 0; },
         [](World&, Actions&) {});
     add("A goes on with new grants",
-        [](const World& world) { return !world.member(a).owned.empty() && world.all_owned(); },
+        [](const World& world) { return world.granted_since_freeze(a) && world.all_owned(); },
         [](World&, Actions&) {}, membership_patience());
   }
 
@@ -300,7 +300,8 @@ class Steps {
   }
 
   void end() {
-    add("everything shown", always, [](World&, Actions& out) { out.emplace_back(StopProducing{}); });
+    add("everything shown", always,
+        [](World&, Actions& out) { out.emplace_back(StopProducing{}); });
     add("committed = log end on every partition",
         [](const World& world) { return world.caught_up; },
         [](World& world, Actions& out) {

@@ -74,8 +74,8 @@ class Script {
 
   const Plan plan_;
   World world_;
+  std::size_t end_ = 0;  ///< first step of the end; set while steps_ are made
   std::vector<Step> steps_;
-  std::size_t end_ = 0;  ///< first step of the end
   std::size_t next_ = 0;
   Time since_{};
   std::optional<std::string> stuck_;

@@ -39,8 +39,9 @@ void Timeline::say(Time now, const std::string& who, const std::string& text) {
 void Timeline::observe(const Observation& observation, const World& world, Time now) {
   if (const auto* exited = std::get_if<Exited>(&observation)) {
     if (exited->killed || exited->code != 0) {
-      say(now, exited->member, exited->killed ? fmt::format("is dead (signal {})", exited->code - 128)
-                                              : fmt::format("ended with code {}", exited->code));
+      say(now, exited->member,
+          exited->killed ? fmt::format("is dead (signal {})", exited->code - 128)
+                         : fmt::format("ended with code {}", exited->code));
     }
     return;
   }

@@ -41,6 +41,7 @@ void World::told(const std::string& name, const MemberEvent& event) {
   const Spot spot{event.partition, event.offset};
   if (event.name == "owner.acquired") {
     member.owned[event.partition] = event.grant;
+    member.newest_grant = std::max(member.newest_grant, event.grant);
     member.grants[event.partition].insert(event.grant);
     token[event.partition] = std::max(token[event.partition], event.token);
   } else if (event.name == "owner.retired") {
@@ -63,6 +64,7 @@ void World::told(const std::string& name, const MemberEvent& event) {
     highest->second = std::max(highest->second, event.offset);
   } else if (event.name == "freezing") {
     member.freezing = spot;
+    member.newest_grant_at_freeze = member.newest_grant;
   } else if (event.name == "held") {
     member.held.push_back(spot);
   } else if (event.name == "refused") {
@@ -96,6 +98,13 @@ std::size_t World::owned_except(std::string_view name) const {
     for (const auto& [partition, grant] : member.owned) owned.insert(partition);
   }
   return owned.size();
+}
+
+bool World::granted_since_freeze(const std::string& name) const {
+  const MemberState& frozen = member(name);
+  return std::any_of(frozen.owned.begin(), frozen.owned.end(), [&](const auto& owned) {
+    return owned.second > frozen.newest_grant_at_freeze;
+  });
 }
 
 bool World::applied_by_other(Spot spot, std::string_view name) const {

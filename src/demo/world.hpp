@@ -57,6 +57,8 @@ struct MemberState {
   std::optional<int> exit_code;
   bool killed = false;
   std::map<std::int32_t, std::int64_t> owned;  ///< partition -> grant
+  std::int64_t newest_grant = 0;
+  std::int64_t newest_grant_at_freeze = 0;
   std::uint64_t applied = 0;
   std::optional<Spot> freezing;
   std::vector<Spot> held;
@@ -94,6 +96,8 @@ struct World {
   [[nodiscard]] bool all_owned() const {
     return owned_except({}) == static_cast<std::size_t>(partitions);
   }
+  /// The member owns something by a grant that is younger than its freeze.
+  [[nodiscard]] bool granted_since_freeze(const std::string& name) const;
   [[nodiscard]] bool applied_by_other(Spot spot, std::string_view name) const;
 
  private:

@@ -2,7 +2,7 @@
 //
 // Role: starts it so that it cannot outlive us or hold what is ours, and knows when it is gone.
 // Owns: pid, pidfd, our pipe ends. Threads: one, and it must live as long as the child: the
-//   kernel sends the parent-death signal when the *thread* that forked ends.
+//   kernel sends the parent-death signal when the *thread* that made it ends.
 // Lifecycle: spawn -> gone() turns true -> destroyed. Destroying a living one kills it.
 // Promises: own process group; SIGKILL for the child when we die; no descriptor but 0, 1, 2;
 //   default signal dispositions; our pipe ends are non-blocking; the whole group is killed
@@ -44,7 +44,7 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// argv and environment in the form execve takes; prepared before the fork.
+/// argv and environment in the form execve takes; prepared before the child exists.
 class ProgramImage {
  public:
   /// `environment`: NAME=value.

@@ -10,7 +10,9 @@
 namespace tenure::judge {
 namespace {
 
-std::string text(Place at) { return fmt::format("partition {} offset {}", at.partition, at.offset); }
+std::string text(Place at) {
+  return fmt::format("partition {} offset {}", at.partition, at.offset);
+}
 
 std::string text(const EffectRow& effect) {
   return effect.token ? fmt::format("row {} under token {}", effect.pos, *effect.token)
@@ -145,9 +147,9 @@ std::size_t judge_balances(const Evidence& evidence, Findings& findings) {
     const auto wanted = expected.find(key);
     const auto found = evidence.balances.find(key);
     if (wanted == expected.end()) {
-      findings.add(Violation::balance, fmt::format("key {}: balance {}, but the topic has no record "
-                                                   "of it",
-                                                   key, found->second));
+      findings.add(Violation::balance,
+                   fmt::format("key {}: balance {}, but the topic has no record of it", key,
+                               found->second));
     } else if (found == evidence.balances.end()) {
       findings.add(Violation::balance,
                    fmt::format("key {}: no balance, expected {}", key, wanted->second));

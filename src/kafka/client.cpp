@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -19,6 +22,8 @@ constexpr int seek_timeout_ms = 50;
 constexpr int wake_timeout_ms = 1000;
 constexpr std::chrono::milliseconds start_again_wait(10);
 constexpr std::size_t batch_records = 1000;
+// On the way out: what the group's coordinator may take to let a member go.
+constexpr std::chrono::seconds end_close_limit(10);
 // KIP-848: what the broker uses when it does not tell us.
 constexpr Duration broker_session_default = std::chrono::seconds(45);
 constexpr Duration broker_heartbeat_default = std::chrono::seconds(5);
@@ -36,8 +41,8 @@ Uuid uuid_of(const rd_kafka_Uuid_t* id) {
   return uuid;
 }
 
-/// A broker that tells no topic ids (a bare mock cluster): the name stands in. Marked as such by
-/// its version digit (8 = custom), so that it is never mistaken for a broker's id.
+/// A broker so old that it tells no topic ids: the name stands in. Marked as such by its version
+/// digit (8 = custom), so that it is never mistaken for a broker's id.
 Uuid uuid_of_name(std::string_view topic) {
   Uuid uuid;
   const std::uint64_t words[2] = {xxh64(std::span<const char>(topic.data(), topic.size())),
@@ -96,36 +101,16 @@ std::vector<LogEnds> ask_log_ends(rd_kafka_t* client, const std::vector<TopicPar
   return ends;
 }
 
-struct DescribedTopics {
-  TopicsRead read;
-  std::map<TopicPartition, std::int32_t> leaders;
-  bool without_ids = false;
-};
-
 using AdminOptions = std::unique_ptr<rd_kafka_AdminOptions_t, Free<rd_kafka_AdminOptions_destroy>>;
 using TopicCollection =
     std::unique_ptr<rd_kafka_TopicCollection_t, Free<rd_kafka_TopicCollection_destroy>>;
+using ConfigResource =
+    std::unique_ptr<rd_kafka_ConfigResource_t, Free<rd_kafka_ConfigResource_destroy>>;
 
-/// What any broker's metadata tells, ids not among it.
-void ask_metadata(rd_kafka_t* client, DescribedTopics& described) {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const rd_kafka_resp_err_t error =
-      rd_kafka_metadata(client, 0, nullptr, &metadata, inquiry_timeout_ms);
-  for (TopicFacts& facts : described.read.topics) {
-    facts.error = broker_error(error);
-    if (error != RD_KAFKA_RESP_ERR_NO_ERROR) continue;
-    facts.error = BrokerError::unknown_topic_or_partition;
-    for (int i = 0; i < metadata->topic_cnt; ++i) {
-      const rd_kafka_metadata_topic_t& topic = metadata->topics[i];
-      if (facts.topic != topic.topic) continue;
-      facts.error = broker_error(topic.err);
-      facts.partitions = topic.partition_cnt;
-      facts.id = uuid_of_name(facts.topic);
-      described.without_ids = true;
-    }
-  }
-  if (metadata != nullptr) rd_kafka_metadata_destroy(metadata);
-}
+struct DescribedTopics {
+  TopicsRead read;
+  bool without_ids = false;
+};
 
 DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std::string>& topics) {
   DescribedTopics described;
@@ -152,7 +137,12 @@ DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std:
   const rd_kafka_DescribeTopics_result_t* result =
       event ? rd_kafka_event_DescribeTopics_result(event.get()) : nullptr;
   if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    ask_metadata(client, described);
+    // F8: an id that could not be read is not known; nothing may stand in for it.
+    if (event && rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+      for (TopicFacts& facts : described.read.topics) {
+        facts.error = broker_error(rd_kafka_event_error(event.get()));
+      }
+    }
     return described;
   }
   std::size_t count = 0;
@@ -165,16 +155,8 @@ DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std:
       if (facts.error != BrokerError::none) continue;
       facts.id = uuid_of(rd_kafka_TopicDescription_topic_id(rows[i]));
       std::size_t partitions = 0;
-      const rd_kafka_TopicPartitionInfo_t** infos =
-          rd_kafka_TopicDescription_partitions(rows[i], &partitions);
+      rd_kafka_TopicDescription_partitions(rows[i], &partitions);
       facts.partitions = static_cast<std::int32_t>(partitions);
-      for (std::size_t p = 0; p < partitions; ++p) {
-        if (const rd_kafka_Node_t* leader = rd_kafka_TopicPartitionInfo_leader(infos[p])) {
-          described.leaders[{facts.topic,
-                             Partition(rd_kafka_TopicPartitionInfo_partition(infos[p]))}] =
-              rd_kafka_Node_id(leader);
-        }
-      }
       if (facts.id.zero()) {
         facts.id = uuid_of_name(facts.topic);
         described.without_ids = true;
@@ -182,6 +164,53 @@ DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std:
     }
   }
   return described;
+}
+
+/// What the broker uses for this group: its own value for all groups, then that of the group.
+BrokerError ask_group_times(rd_kafka_t* client, const std::string& group, MembershipTimes& times) {
+  const rd_kafka_metadata_t* metadata = nullptr;
+  const rd_kafka_resp_err_t failed =
+      rd_kafka_metadata(client, 0, nullptr, &metadata, inquiry_timeout_ms);
+  if (failed != RD_KAFKA_RESP_ERR_NO_ERROR) return broker_error(failed);
+  const std::string broker =
+      metadata->broker_cnt > 0 ? std::to_string(metadata->brokers[0].id) : std::string();
+  rd_kafka_metadata_destroy(metadata);
+  if (broker.empty()) return BrokerError::transport;
+
+  const ConfigResource of_broker(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker.c_str()));
+  const ConfigResource of_group(
+      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_GROUP, group.c_str()));
+  rd_kafka_ConfigResource_t* asked[] = {of_broker.get(), of_group.get()};
+  const AdminOptions options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
+  char reason[512];
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), inquiry_timeout_ms, reason,
+                                            sizeof reason);
+  const QueueHandle queue(rd_kafka_queue_new(client));
+  rd_kafka_DescribeConfigs(client, asked, std::size(asked), options.get(), queue.get());
+  const EventHandle event(rd_kafka_queue_poll(queue.get(), inquiry_timeout_ms + 1000));
+  if (!event) return BrokerError::timed_out;
+  if (const rd_kafka_resp_err_t error = rd_kafka_event_error(event.get())) {
+    return broker_error(error);
+  }
+  std::size_t resources = 0;
+  const rd_kafka_ConfigResource_t** rows = rd_kafka_DescribeConfigs_result_resources(
+      rd_kafka_event_DescribeConfigs_result(event.get()), &resources);
+  for (const std::string_view prefix : {"group.consumer.", "consumer."}) {
+    for (std::size_t r = 0; r < resources; ++r) {
+      std::size_t entries = 0;
+      const rd_kafka_ConfigEntry_t** entry = rd_kafka_ConfigResource_configs(rows[r], &entries);
+      for (std::size_t e = 0; e < entries; ++e) {
+        const std::string name = rd_kafka_ConfigEntry_name(entry[e]);
+        const char* value = rd_kafka_ConfigEntry_value(entry[e]);
+        const Duration duration = std::chrono::milliseconds(value ? std::atoll(value) : 0);
+        if (duration <= Duration::zero()) continue;
+        if (name == std::string(prefix) + "session.timeout.ms") times.session = duration;
+        if (name == std::string(prefix) + "heartbeat.interval.ms") times.heartbeat = duration;
+      }
+    }
+  }
+  return BrokerError::none;
 }
 
 }  // namespace
@@ -249,7 +278,7 @@ Result<std::unique_ptr<Client>> Client::create(const SourceOptions& options, Sou
   }
   const rd_kafka_resp_err_t error = rd_kafka_subscribe(client, topics.get());
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    bury(std::move(made), false);
+    bury(std::move(made), [] {});
     return fail(Code::invalid, std::string("subscribe: ") + rd_kafka_err2str(error));
   }
   made->ask_times();
@@ -265,21 +294,37 @@ Client::~Client() {
                                   close_queue_.get()}) {
     if (queue != nullptr) rd_kafka_queue_cb_event_enable(queue, nullptr, nullptr);
   }
+  if (closing_ && !closed_) end_close();
   granted_.clear();
   close_queue_.reset();
   reply_queue_.reset();
   data_queue_.reset();
   consumer_queue_.reset();
-  rd_kafka_destroy_flags(client_, closed_ ? 0 : RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
+  // The group was left by close(), or is not to be left now: both without waiting for anybody.
+  rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-void Client::bury(std::unique_ptr<Client> client, bool left) {
-  if (!client) return;
-  client->closed_ = left;
-  if (client->group_inquiry_) client->group_inquiry_->stop();
-  if (client->leader_inquiry_) client->leader_inquiry_->stop();
-  // Destroying waits for messages that handlers still hold; nobody else waits for that.
-  std::thread([buried = std::move(client)]() mutable { buried.reset(); }).detach();
+/// A close that waits for an answer would never end, and neither would the client's destruction.
+void Client::end_close() {
+  const auto limit = std::chrono::steady_clock::now() + end_close_limit;
+  rd_kafka_assign(client_, nullptr);
+  while (rd_kafka_consumer_closed(client_) == 0 && std::chrono::steady_clock::now() < limit) {
+    const EventHandle event(rd_kafka_queue_poll(close_queue_.get(), 100));
+    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) {
+      rd_kafka_assign(client_, nullptr);
+    }
+  }
+}
+
+void Client::bury(std::unique_ptr<Client> client, std::function<void()> ended) {
+  client->given_up_ = true;
+  client->group_inquiry_->stop();
+  client->leader_inquiry_->stop();
+  // Destroying waits for messages that handlers still hold; the loop thread must not.
+  std::thread([buried = std::move(client), ended = std::move(ended)]() mutable {
+    buried.reset();
+    ended();
+  }).detach();
 }
 
 std::string Client::property(const char* name) const {
@@ -304,84 +349,59 @@ void Client::ask_times() {
   times.socket_timeout = milliseconds_of("socket.timeout.ms", std::chrono::minutes(1));
   times.session = milliseconds_of("session.timeout.ms", broker_session_default);
   times.heartbeat = milliseconds_of("heartbeat.interval.ms", std::chrono::seconds(3));
-  if (group_protocol_ != "consumer") {
-    leader_inquiry_->ask([this, times] { return [this, times] { sink_.times(times); }; });
-    return;
+  if (group_protocol_ == "consumer") {
+    times.session = broker_session_default;
+    times.heartbeat = broker_heartbeat_default;
+    ask_broker_times(times);
   }
-  // KIP-848: the broker decides both. What it uses by default for all groups is asked; a value
-  // that it does not tell (no right to, a mock) is taken as Apache Kafka's default.
-  times.session = broker_session_default;
-  times.heartbeat = broker_heartbeat_default;
-  leader_inquiry_->ask([this, times] { return [this, times] { sink_.times(times); }; });
-  leader_inquiry_->ask([this, times]() mutable -> Inquiry::Answer {
-    const rd_kafka_metadata_t* metadata = nullptr;
-    if (rd_kafka_metadata(client_, 0, nullptr, &metadata, inquiry_timeout_ms) !=
-        RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return [] {};
+  times_due_ = times;
+}
+
+void Client::ask_broker_times(MembershipTimes times) {
+  // KIP-848: the broker decides. A value that it does not tell (no right to, a mock) is taken as
+  // Apache Kafka's default; one that could not be asked for is asked for again.
+  leader_inquiry_->ask([this, times, group = property("group.id")]() mutable -> Inquiry::Answer {
+    const BrokerError error = ask_group_times(client_, group, times);
+    if (error == BrokerError::none) return [this, times] { sink_.times(times); };
+    if (error == BrokerError::timed_out || error == BrokerError::transport) {
+      return [this, times] { ask_broker_times(times); };
     }
-    const std::string broker =
-        metadata->broker_cnt > 0 ? std::to_string(metadata->brokers[0].id) : std::string();
-    rd_kafka_metadata_destroy(metadata);
-    if (broker.empty()) return [] {};
-    rd_kafka_ConfigResource_t* resource =
-        rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker.c_str());
-    const AdminOptions options(
-        rd_kafka_AdminOptions_new(client_, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
-    char reason[512];
-    rd_kafka_AdminOptions_set_request_timeout(options.get(), inquiry_timeout_ms, reason,
-                                              sizeof reason);
-    const QueueHandle queue(rd_kafka_queue_new(client_));
-    rd_kafka_DescribeConfigs(client_, &resource, 1, options.get(), queue.get());
-    const EventHandle event(rd_kafka_queue_poll(queue.get(), inquiry_timeout_ms + 1000));
-    rd_kafka_ConfigResource_destroy(resource);
-    const rd_kafka_DescribeConfigs_result_t* result =
-        event ? rd_kafka_event_DescribeConfigs_result(event.get()) : nullptr;
-    if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      return [] {};
-    }
-    std::size_t resources = 0;
-    const rd_kafka_ConfigResource_t** rows =
-        rd_kafka_DescribeConfigs_result_resources(result, &resources);
-    for (std::size_t r = 0; r < resources; ++r) {
-      std::size_t entries = 0;
-      const rd_kafka_ConfigEntry_t** entry = rd_kafka_ConfigResource_configs(rows[r], &entries);
-      for (std::size_t e = 0; e < entries; ++e) {
-        const std::string_view name = rd_kafka_ConfigEntry_name(entry[e]);
-        const char* value = rd_kafka_ConfigEntry_value(entry[e]);
-        if (value == nullptr) continue;
-        const Duration duration = std::chrono::milliseconds(std::atoll(value));
-        if (duration <= Duration::zero()) continue;
-        if (name == "group.consumer.session.timeout.ms") times.session = duration;
-        if (name == "group.consumer.heartbeat.interval.ms") times.heartbeat = duration;
-      }
-    }
-    return [this, times] { sink_.times(times); };
+    return [] {};
   });
 }
 
 // ---- events ------------------------------------------------------------------------------------------
 
 void Client::poll_events() {
+  if (times_due_) sink_.times(*std::exchange(times_due_, std::nullopt));
   flush_starts();
   std::vector<CommitAnswer> refused;
   refused.swap(refused_commits_);
-  for (const CommitAnswer& answer : refused) sink_.commit_answered(answer);
+  for (const CommitAnswer& answer : refused) {
+    if (!given_up_) sink_.commit_answered(answer);
+  }
 
   std::vector<Inquiry::Answer> answers;
   group_inquiry_->take(answers);
   leader_inquiry_->take(answers);
-  for (const Inquiry::Answer& answer : answers) answer();
+  for (const Inquiry::Answer& answer : answers) {
+    if (!given_up_) answer();
+  }
 
   serve(reply_queue_.get());
   serve(closing_ ? close_queue_.get() : consumer_queue_.get());
-  if (closing_ && !closed_ && rd_kafka_consumer_closed(client_) == 1) {
+  if (closing_ && !closed_ && !given_up_ && rd_kafka_consumer_closed(client_) == 1) {
     closed_ = true;
     sink_.closed();
   }
 }
 
 void Client::serve(rd_kafka_queue_t* queue) {
-  while (const EventHandle event{rd_kafka_queue_poll(queue, 0)}) {
+  while (!given_up_) {
+    // While closing the group's events are forwarded elsewhere.
+    if (closing_ && queue == consumer_queue_.get()) return;
+    const EventHandle event(rd_kafka_queue_poll(queue, 0));
+    if (!event) return;
     switch (rd_kafka_event_type(event.get())) {
       case RD_KAFKA_EVENT_REBALANCE: on_rebalance(event.get()); break;
       case RD_KAFKA_EVENT_OFFSET_COMMIT: on_commit(event.get()); break;
@@ -389,7 +409,6 @@ void Client::serve(rd_kafka_queue_t* queue) {
       case RD_KAFKA_EVENT_LOG: on_log(event.get()); break;
       default: break;
     }
-    if (closing_ && queue == consumer_queue_.get()) return;  // it is forwarded elsewhere now
   }
 }
 
@@ -399,8 +418,8 @@ void Client::on_rebalance(rd_kafka_event_t* event) {
   rebalance.kind = rd_kafka_event_error(event) == RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS
                        ? Rebalance::Kind::assign
                        : Rebalance::Kind::revoke;
-  rebalance.lost =
-      rebalance.kind == Rebalance::Kind::revoke && rd_kafka_assignment_lost(client_) == 1;
+  rebalance.lost = rebalance.kind == Rebalance::Kind::revoke &&
+                   (rd_kafka_assignment_lost(client_) == 1 || granting_anew_);
   const char* protocol = rd_kafka_rebalance_protocol(client_);
   protocol_ = group_protocol_ == "consumer" ? Protocol::consumer
               : protocol != nullptr && std::string_view(protocol) == "EAGER"
@@ -480,6 +499,7 @@ void Client::forward(Granted& granted, bool open) {
 bool Client::answer_assign(RebalanceId id, std::span<const GrantedPartition> list) {
   if (unanswered_.erase(id) == 0) return false;
   PartitionList added;
+  std::vector<std::unique_ptr<Granted>> fresh;
   for (const GrantedPartition& row : list) {
     auto granted = std::make_unique<Granted>();
     granted->partition = row.partition;
@@ -490,7 +510,7 @@ bool Client::answer_assign(RebalanceId id, std::span<const GrantedPartition> lis
                                                       row.partition.partition.value()));
     forward(*granted, false);
     added.add(row.partition, 0);
-    granted_[row.partition.topic][row.partition.partition.value()] = std::move(granted);
+    fresh.push_back(std::move(granted));
   }
   if (!added.empty()) rd_kafka_pause_partitions(client_, added.get());
   for (int i = 0; i < added.size(); ++i) added[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -505,9 +525,11 @@ bool Client::answer_assign(RebalanceId id, std::span<const GrantedPartition> lis
     sink_.client_log(Level::error, "ASSIGN", rd_kafka_err2str(error));
     return false;
   }
-  std::set<TopicPartition> fresh;
-  for (const GrantedPartition& row : list) fresh.insert(row.partition);
-  if (incremental()) nudge(fresh);
+  for (std::unique_ptr<Granted>& granted : fresh) {
+    const TopicPartition& partition = granted->partition;
+    granted_[partition.topic][partition.partition.value()] = std::move(granted);
+  }
+  if (incremental()) wake_started();
   return true;
 }
 
@@ -520,7 +542,6 @@ bool Client::answer_revoke(RebalanceId id, std::span<const TopicPartition> list)
     if (topic != granted_.end()) {
       const auto row = topic->second.find(partition.partition.value());
       if (row != topic->second.end()) {
-        if (filling_ == row->second.get()) filling_ = nullptr;
         forward(*row->second, false);
         outdated.push_back(std::move(row->second));
         topic->second.erase(row);
@@ -546,35 +567,24 @@ bool Client::answer_revoke(RebalanceId id, std::span<const TopicPartition> list)
       rd_kafka_message_destroy(message);
     }
   }
-  if (incremental()) nudge({});
+  if (incremental()) wake_started();
   return true;
 }
 
-void Client::nudge(const std::set<TopicPartition>& except) {
-  // Trap 2 of design/7-benchmarks: kept partitions resume on a one-second grid unless a request
-  // wakes the thread of their leader.
-  std::vector<const Granted*> kept;
+void Client::wake_started() {
+  // Trap 2 of design/7-benchmarks: partitions that are kept, or resumed, are fetched again on a
+  // one-second grid unless a request wakes the thread of their leader.
+  PartitionList asked;
   for (const auto& [topic, partitions] : granted_) {
     for (const auto& [number, granted] : partitions) {
-      if (granted->started && !except.contains(granted->partition)) kept.push_back(granted.get());
+      if (granted->started) asked.add(granted->partition, RD_KAFKA_OFFSET_SPEC_LATEST);
     }
-  }
-  wake_leaders(kept);
-}
-
-void Client::wake_leaders(const std::vector<const Granted*>& partitions) {
-  PartitionList asked;
-  std::set<std::int32_t> leaders;
-  for (const Granted* granted : partitions) {
-    const auto leader = leaders_.find(granted->partition);
-    if (leader != leaders_.end() && !leaders.insert(leader->second).second) continue;
-    asked.add(granted->partition, RD_KAFKA_OFFSET_SPEC_LATEST);
   }
   if (asked.empty() || closing_) return;
   const AdminOptions options(rd_kafka_AdminOptions_new(client_, RD_KAFKA_ADMIN_OP_LISTOFFSETS));
   char reason[512];
   rd_kafka_AdminOptions_set_request_timeout(options.get(), wake_timeout_ms, reason, sizeof reason);
-  // The answer comes to the reply queue, where nobody looks at it: the request was the point.
+  // One request to each leader. The answers come to the reply queue, where nobody looks at them.
   rd_kafka_ListOffsets(client_, asked.get(), options.get(), reply_queue_.get());
 }
 
@@ -616,11 +626,12 @@ void Client::flush_starts() {
     }
   }
   if (!rows.empty()) seek(wanted, rows);
-  if (starts_due_) {
+  if (starts_due_ && !start_again_asked_) {
     // Looked at again with the answer of the commit that it waits for, or a little later.
-    group_inquiry_->ask([]() -> Inquiry::Answer {
+    start_again_asked_ = true;
+    group_inquiry_->ask([this]() -> Inquiry::Answer {
       std::this_thread::sleep_for(start_again_wait);
-      return [] {};
+      return [this] { start_again_asked_ = false; };
     });
   }
 }
@@ -629,7 +640,6 @@ void Client::seek(const PartitionList& wanted, const std::vector<Granted*>& rows
   // ADR 0001: with a time-out of 0 a refused seek would not be reported.
   const ErrorHandle failed(rd_kafka_seek_partitions(client_, wanted.get(), seek_timeout_ms));
   PartitionList resumed;
-  std::vector<const Granted*> started;
   for (int i = 0; i < wanted.size(); ++i) {
     Granted& granted = *rows[static_cast<std::size_t>(i)];
     if (wanted[i].err != RD_KAFKA_RESP_ERR_NO_ERROR) {
@@ -640,47 +650,36 @@ void Client::seek(const PartitionList& wanted, const std::vector<Granted*>& rows
     granted.started = true;
     forward(granted, granted.flow_wanted);
     resumed.add(granted.partition);
-    started.push_back(&granted);
   }
   if (resumed.empty()) return;
   rd_kafka_resume_partitions(client_, resumed.get());
-  // Without a request the thread of the leader finds the resumed partition at its next look, a
-  // second later.
-  wake_leaders(started);
+  wake_started();
 }
 
 void Client::grant_stopped_anew() {
+  const auto due = [](const Granted& granted) { return granted.stopped && granted.start_due; };
+  if (!any_granted(due)) return;
+  // An (un)assign while a rebalance waits for its answer would be taken for that answer.
+  serve(consumer_queue_.get());
+  if (!unanswered_.empty() || closing_ || given_up_ || !any_granted(due)) return;
   PartitionList anew;
   for (auto& [topic, partitions] : granted_) {
     for (auto& [number, granted] : partitions) {
-      if (granted->stopped && granted->start_due) anew.add(granted->partition, 0);
-    }
-  }
-  if (anew.empty()) return;
-  // An (un)assign while a rebalance waits for its answer would be taken for that answer.
-  serve(consumer_queue_.get());
-  if (!unanswered_.empty() || closing_) return;
-  if (incremental()) {
-    const ErrorHandle removed(rd_kafka_incremental_unassign(client_, anew.get()));
-  } else {
-    // An eager assignment is replaced whole: every partition starts again where it was.
-    anew = PartitionList();
-    for (auto& [topic, partitions] : granted_) {
-      for (auto& [number, granted] : partitions) {
-        anew.add(granted->partition, 0);
-        if (!granted->started) continue;
+      // An eager assignment is replaced whole: every partition starts again where it was.
+      if (incremental() && !due(*granted)) continue;
+      anew.add(granted->partition, 0);
+      if (granted->started) {
         granted->start = granted->expected;
         granted->start_leader_epoch = no_leader_epoch;
         granted->start_due = true;
       }
-    }
-  }
-  for (int i = 0; i < anew.size(); ++i) {
-    if (Granted* granted = find(anew[i].topic, anew[i].partition)) {
       forward(*granted, false);
       granted->started = false;
       granted->stopped = false;
     }
+  }
+  if (incremental()) {
+    const ErrorHandle removed(rd_kafka_incremental_unassign(client_, anew.get()));
   }
   rd_kafka_pause_partitions(client_, anew.get());
   for (int i = 0; i < anew.size(); ++i) anew[i].err = RD_KAFKA_RESP_ERR_NO_ERROR;
@@ -689,6 +688,19 @@ void Client::grant_stopped_anew() {
   } else {
     rd_kafka_assign(client_, anew.get());
   }
+  // ADR 0001: a revoke that came in between has been answered by that: it is lost.
+  granting_anew_ = true;
+  serve(consumer_queue_.get());
+  granting_anew_ = false;
+}
+
+bool Client::any_granted(bool (*matches)(const Granted&)) const {
+  for (const auto& [topic, partitions] : granted_) {
+    for (const auto& [number, granted] : partitions) {
+      if (matches(*granted)) return true;
+    }
+  }
+  return false;
 }
 
 void Client::set_flow(OwnerRef owner, bool open) {
@@ -709,102 +721,102 @@ void Client::forget(OwnerRef owner) {
 
 // ---- records ---------------------------------------------------------------------------------------------
 
-void Client::flush() {
-  if (filled_.empty()) return;
-  if (filling_ == nullptr || !filling_->started) {
-    for (const Delivered& record : filled_) {
-      if (record.message != nullptr) {
-        rd_kafka_message_destroy(static_cast<rd_kafka_message_t*>(record.message));
-      }
-    }
-  } else {
-    sink_.delivered(filling_->owner, filled_);
-  }
-  filled_.clear();
-}
-
 std::size_t Client::poll_records(std::size_t records_max) {
-  if (closing_) return 0;
   flush_starts();
   std::size_t handed = 0;
-  const rd_kafka_topic_t* topic = nullptr;
-  std::int32_t partition = -1;
-  while (handed < records_max) {
+  while (handed < records_max && !closing_ && !given_up_) {
     const std::size_t most = std::min(records_max - handed, batch_.size());
     const ssize_t got = rd_kafka_consume_batch_queue(data_queue_.get(), 0, batch_.data(), most);
     if (got <= 0) break;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
-      rd_kafka_message_t* message = batch_[i];
-      if (message->rkt != topic || message->partition != partition) {
-        flush();
-        topic = message->rkt;
-        partition = message->partition;
-        filling_ = find(rd_kafka_topic_name(message->rkt), message->partition);
-      }
-      if (filling_ == nullptr || !filling_->started) {
-        rd_kafka_message_destroy(message);
-        continue;
-      }
-      if (message->err != RD_KAFKA_RESP_ERR_NO_ERROR) {
-        Granted& granted = *filling_;
-        if (broker_error(message->err) != BrokerError::bad_record) flush();
-        on_message_error(granted, *message);
-        rd_kafka_message_destroy(message);
-        topic = nullptr;  // what the sink did may have changed the partition
-        continue;
-      }
-      const Offset offset(message->offset);
-      if (offset < filling_->expected) {
-        rd_kafka_message_destroy(message);
-        continue;
-      }
-      Delivered record;
-      record.message = message;
-      record.offset = offset;
-      if (hash_ == SourceOptions::Hash::key && message->key != nullptr) {
-        record.hash = xxh64(std::span<const char>(static_cast<const char*>(message->key),
-                                                        message->key_len));
-      } else if (hash_ != SourceOptions::Hash::none) {
-        record.hash = xxh64_of_offset(message->offset);
-      }
-      record.bytes = static_cast<std::uint32_t>(message->key_len + message->len);
-      record.leader_epoch = LeaderEpoch(rd_kafka_message_leader_epoch(message));
-      filling_->expected = offset.next();
-      filled_.push_back(record);
+    std::span<rd_kafka_message_t* const> rest(batch_.data(), static_cast<std::size_t>(got));
+    handed += rest.size();
+    const bool was_all = rest.size() < most;
+    while (!rest.empty()) {
+      const auto other =
+          std::find_if(rest.begin(), rest.end(), [first = rest[0]](const rd_kafka_message_t* next) {
+            return next->rkt != first->rkt || next->partition != first->partition;
+          });
+      const auto count = static_cast<std::size_t>(other - rest.begin());
+      hand_over(rest.first(count));
+      rest = rest.subspan(count);
     }
-    flush();
-    topic = nullptr;
-    handed += static_cast<std::size_t>(got);
-    if (static_cast<std::size_t>(got) < most) break;
+    if (was_all) break;
   }
-  filling_ = nullptr;
   return handed;
 }
 
+/// Messages of one partition. What the sink does may take it away: it is looked up after each call.
+void Client::hand_over(std::span<rd_kafka_message_t* const> messages) {
+  const char* topic = rd_kafka_topic_name(messages[0]->rkt);
+  const std::int32_t partition = messages[0]->partition;
+  const auto look_up = [&]() -> Granted* {
+    Granted* granted = closing_ || given_up_ ? nullptr : find(topic, partition);
+    return granted != nullptr && granted->started ? granted : nullptr;
+  };
+  const auto flush = [&](const Granted& granted) {
+    if (filled_.empty()) return;
+    sink_.delivered(granted.owner, filled_);
+    filled_.clear();
+  };
+  Granted* granted = look_up();
+  // The topic's name lives while the message at hand does.
+  for (rd_kafka_message_t* message : messages) {
+    const bool is_error = message->err != RD_KAFKA_RESP_ERR_NO_ERROR;
+    const bool is_record = !is_error || broker_error(message->err) == BrokerError::bad_record;
+    if (granted != nullptr && !is_record) {
+      flush(*granted);
+      granted = look_up();
+    }
+    if (granted == nullptr || (is_record && message->offset < granted->expected.value())) {
+      rd_kafka_message_destroy(message);
+      continue;
+    }
+    if (!is_record) {
+      on_message_error(*granted, *message);
+      granted = look_up();
+      rd_kafka_message_destroy(message);
+      continue;
+    }
+    Delivered record;
+    record.offset = Offset(message->offset);
+    if (is_error) {
+      // F1: the client skips it; to us it is an incomplete record like any other.
+      record.hash = xxh64_of_offset(message->offset);
+      rd_kafka_message_destroy(message);
+    } else {
+      record.message = message;
+      record.bytes = static_cast<std::uint32_t>(message->key_len + message->len);
+      record.leader_epoch = LeaderEpoch(rd_kafka_message_leader_epoch(message));
+      if (hash_ == SourceOptions::Hash::key && message->key != nullptr) {
+        record.hash = xxh64(
+            std::span<const char>(static_cast<const char*>(message->key), message->key_len));
+      } else if (hash_ != SourceOptions::Hash::none) {
+        record.hash = xxh64_of_offset(message->offset);
+      }
+    }
+    granted->expected = record.offset.next();
+    filled_.push_back(record);
+  }
+  if (granted != nullptr) flush(*granted);
+}
+
 void Client::on_message_error(Granted& granted, const rd_kafka_message_t& message) {
+  const OwnerRef owner = granted.owner;
+  if (message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
+    // Everything below was handed over before it (ADR 0004).
+    if (message.offset >= 0) sink_.reached({owner, Offset(message.offset)});
+    return;
+  }
   BrokerError error = broker_error(message.err);
   // ADR 0001: a truncation that the leader epoch proved comes without a position.
   if (message.err == RD_KAFKA_RESP_ERR__AUTO_OFFSET_RESET && message.offset < 0) {
     error = BrokerError::log_truncated;
   }
-  if (message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF) {
-    // Everything below was handed over before it (ADR 0004).
-    if (message.offset >= 0) sink_.reached({granted.owner, Offset(message.offset)});
-    return;
-  }
-  if (error == BrokerError::bad_record && message.offset >= granted.expected.value()) {
-    // F1: the client skips it; to us it is an incomplete record like any other.
-    Delivered record;
-    record.offset = Offset(message.offset);
-    record.hash = xxh64_of_offset(message.offset);
-    granted.expected = record.offset.next();
-    filled_.push_back(record);
-    return;
-  }
   if (error == BrokerError::offset_out_of_range || error == BrokerError::log_truncated) {
     granted.stopped = true;
+    granted.started = false;
   }
-  sink_.record_error({granted.owner, error, granted.expected, rd_kafka_message_errstr(&message)});
+  sink_.record_error({owner, error, granted.expected, rd_kafka_message_errstr(&message)});
 }
 
 // ---- commits and reads -----------------------------------------------------------------------------------
@@ -816,7 +828,8 @@ void Client::commit(CommitId id, std::span<const CommitLine> lines) {
     rd_kafka_topic_partition_set_leader_epoch(&row, line.leader_epoch.value());
     if (!line.metadata.empty()) {
       // Freed with the list by the client.
-      row.metadata = ::strdup(line.metadata.c_str());
+      row.metadata = std::malloc(line.metadata.size());
+      std::memcpy(row.metadata, line.metadata.data(), line.metadata.size());
       row.metadata_size = line.metadata.size();
     }
   }
@@ -839,23 +852,23 @@ void Client::on_commit(rd_kafka_event_t* event) {
   if (request == commits_.end()) return;
   const rd_kafka_resp_err_t whole = rd_kafka_event_error(event);
   const rd_kafka_topic_partition_list_t* list = rd_kafka_event_topic_partition_list(event);
-  // C2: each line's own error counts. The request's error is the last line's, unless the request
-  // failed before any line was looked at.
-  bool any = false;
-  for (int i = 0; list != nullptr && i < list->cnt; ++i) {
-    any = any || list->elems[i].err != RD_KAFKA_RESP_ERR_NO_ERROR;
+  // C2: each line's own error counts. The request's error is that of one of its lines, unless the
+  // last attempt failed as a whole; lines may then still show what an earlier attempt met.
+  const auto own_error = [&](const TopicPartition& partition) {
+    const rd_kafka_topic_partition_t* row =
+        list == nullptr ? nullptr
+                        : rd_kafka_topic_partition_list_find(list, partition.topic.c_str(),
+                                                             partition.partition.value());
+    return row == nullptr ? RD_KAFKA_RESP_ERR_UNKNOWN : row->err;
+  };
+  bool of_a_line = whole == RD_KAFKA_RESP_ERR_NO_ERROR;
+  for (const CommitLine& line : request->second.lines) {
+    of_a_line = of_a_line || own_error(line.partition) == whole;
   }
   CommitAnswer answer{id, {}};
   for (const CommitLine& line : request->second.lines) {
-    rd_kafka_resp_err_t error = any ? RD_KAFKA_RESP_ERR_NO_ERROR : whole;
-    if (any || whole == RD_KAFKA_RESP_ERR_NO_ERROR) {
-      const rd_kafka_topic_partition_t* row =
-          list == nullptr ? nullptr
-                          : rd_kafka_topic_partition_list_find(list, line.partition.topic.c_str(),
-                                                               line.partition.partition.value());
-      error = row == nullptr ? RD_KAFKA_RESP_ERR_UNKNOWN : row->err;
-    }
-    answer.lines.push_back({line.owner, broker_error(error)});
+    answer.lines.push_back(
+        {line.owner, broker_error(of_a_line ? own_error(line.partition) : whole)});
   }
   commits_.erase(request);
   sink_.commit_answered(answer);
@@ -890,11 +903,10 @@ void Client::read_topics(ReadId id, std::span<const std::string> topics) {
       [this, id, asked = std::vector<std::string>(topics.begin(), topics.end())]() -> Inquiry::Answer {
         DescribedTopics described = ask_topics(client_, id, asked);
         return [this, described = std::move(described)] {
-          for (const auto& [partition, leader] : described.leaders) leaders_[partition] = leader;
           if (described.without_ids) {
             sink_.client_log(Level::warn, "TOPICID",
                              "the broker tells no topic ids: a recreated topic cannot be told "
-                             "from the old one (a mock cluster without a controller?)");
+                             "from the old one");
           }
           sink_.topics_read(described.read);
         };
@@ -912,7 +924,6 @@ void Client::read_log_ends(ReadId id, std::span<const TopicPartition> partitions
 void Client::close() {
   if (closing_) return;
   closing_ = true;
-  flush();
   const ErrorHandle failed(rd_kafka_consumer_close_queue(client_, close_queue_.get()));
   waker_->call();
 }

@@ -4,7 +4,7 @@
 //   does not admit (R5b) or a fatal error (R11) the Source makes another one.
 // Owns: the client, its queues, the partitions it was granted, two inquiry threads.
 // Threads: the loop thread; messages may be read and, after the end, released on it as well.
-// Lifecycle: create() -> ... -> close() or abandon -> bury(), which destroys the client off the
+// Lifecycle: create() -> ... -> close() or give_up() -> bury(), which destroys the client off the
 //   loop thread, since that waits until every message has been released.
 // Promises: O6 a granted partition stands still until start(); records below the start are never
 //   handed over; no call waits for a broker.
@@ -15,6 +15,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -67,9 +68,12 @@ class Client {
   [[nodiscard]] Member member() const;
   void close();
 
-  /// Ends the client without waiting for it: on a thread of its own, until its last message has
-  /// been released. `left` = the group was left (close() has finished).
-  static void bury(std::unique_ptr<Client> client, bool left);
+  /// Nothing is handed over any more; from inside a call of the sink, too.
+  void give_up() { given_up_ = true; }
+
+  /// Ends the client without waiting for it: on a thread of its own, which calls `ended` when the
+  /// last message has been released and all is freed.
+  static void bury(std::unique_ptr<Client> client, std::function<void()> ended);
 
  private:
   struct Granted {
@@ -96,14 +100,16 @@ class Client {
   void on_log(rd_kafka_event_t* event);
   void on_commit(rd_kafka_event_t* event);
   void on_message_error(Granted& granted, const rd_kafka_message_t& message);
-  void flush();
+  void hand_over(std::span<rd_kafka_message_t* const> messages);
   void flush_starts();
   void seek(const PartitionList& wanted, const std::vector<Granted*>& rows);
   void grant_stopped_anew();
   void forward(Granted& granted, bool open);
-  void nudge(const std::set<TopicPartition>& except);
-  void wake_leaders(const std::vector<const Granted*>& partitions);
+  void wake_started();
+  void end_close();
   void ask_times();
+  void ask_broker_times(MembershipTimes times);
+  [[nodiscard]] bool any_granted(bool (*matches)(const Granted&)) const;
   [[nodiscard]] Granted* find(std::string_view topic, std::int32_t partition);
   [[nodiscard]] Granted* find(OwnerRef owner);
   [[nodiscard]] bool incremental() const { return protocol_ != Protocol::eager; }
@@ -123,18 +129,19 @@ class Client {
   QueueHandle close_queue_;
   bool closing_ = false;
   bool closed_ = false;
+  bool given_up_ = false;
 
   std::map<std::string, std::map<std::int32_t, std::unique_ptr<Granted>>, std::less<>> granted_;
-  std::map<TopicPartition, std::int32_t> leaders_;
   std::uint64_t last_rebalance_ = 0;
   std::set<RebalanceId> unanswered_;
   std::map<CommitId, Request> commits_;
   std::vector<CommitAnswer> refused_commits_;  // by the client, at once
+  std::optional<MembershipTimes> times_due_;
   bool starts_due_ = false;
+  bool start_again_asked_ = false;
+  bool granting_anew_ = false;
 
-  // Records of one partition on their way to the sink.
-  Granted* filling_ = nullptr;
-  std::vector<Delivered> filled_;
+  std::vector<Delivered> filled_;  // records of one partition on their way to the sink
   std::vector<rd_kafka_message_t*> batch_;
 
   std::unique_ptr<Inquiry> group_inquiry_;   // asks the coordinator

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <utility>
 
 #include "kafka/client.hpp"
@@ -26,16 +29,29 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> owned{{
     {"offset_commit_cb", "Tenure takes the answers to commits itself (C2)"},
 }};
 
+// A client's end is waited for this long by the end of the source; one that handlers still hold
+// messages of, or whose question the broker does not answer, takes longer and is left alone.
+constexpr std::chrono::milliseconds burial_limit(500);
+
+/// Counts the clients that are on their way out.
+struct Burials {
+  std::mutex mutex;
+  std::condition_variable ended;
+  std::size_t under_way = 0;  // guarded by mutex
+};
+
 class KafkaSource final : public Source {
  public:
   explicit KafkaSource(SourceOptions options) : options_(std::move(options)) {}
   ~KafkaSource() override {
     if (waker_) waker_->silence();
-    bury(false);
+    abandon();
+    std::unique_lock lock(burials_->mutex);
+    burials_->ended.wait_for(lock, burial_limit, [this] { return burials_->under_way == 0; });
   }
 
   Result<void> open(SourceSink& sink, std::function<void()> waker) override {
-    bury(false);
+    abandon();
     if (waker_) waker_->silence();
     waker_ = std::make_shared<Waker>(std::move(waker));
     auto client = Client::create(options_, sink, waker_);
@@ -45,11 +61,19 @@ class KafkaSource final : public Source {
   }
 
   void poll_events() override {
-    ended_.clear();
-    if (client_) client_->poll_events();
+    if (!client_) return;
+    polling_ = true;
+    client_->poll_events();
+    polling_ = false;
+    bury();
   }
   std::size_t poll_records(std::size_t records_max) override {
-    return client_ ? client_->poll_records(records_max) : 0;
+    if (!client_) return 0;
+    polling_ = true;
+    const std::size_t handed = client_->poll_records(records_max);
+    polling_ = false;
+    bury();
+    return handed;
   }
   bool answer_assign(RebalanceId id, std::span<const GrantedPartition> granted) override {
     return client_ && client_->answer_assign(id, granted);
@@ -82,7 +106,13 @@ class KafkaSource final : public Source {
   void close() override {
     if (client_) client_->close();
   }
-  void abandon() override { bury(false); }
+  void abandon() override {
+    if (!client_) return;
+    client_->give_up();
+    ended_.push_back(std::move(client_));
+    // From inside one of its calls it lives until that returns.
+    if (!polling_) bury();
+  }
   void release(std::span<const MessageHandle> messages) override {
     for (const MessageHandle message : messages) {
       if (message != nullptr) rd_kafka_message_destroy(static_cast<rd_kafka_message_t*>(message));
@@ -124,26 +154,27 @@ class KafkaSource final : public Source {
   }
 
  private:
-  // Inside a callback of the client it must live until the callback returns, so its end is put
-  // off to the next poll.
-  void bury(bool left) {
-    if (!client_) return;
-    ended_.push_back(Ended{std::move(client_), left});
+  void bury() {
+    for (std::unique_ptr<Client>& client : ended_) {
+      {
+        const std::lock_guard lock(burials_->mutex);
+        ++burials_->under_way;
+      }
+      Client::bury(std::move(client), [burials = burials_] {
+        const std::lock_guard lock(burials->mutex);
+        --burials->under_way;
+        burials->ended.notify_all();
+      });
+    }
+    ended_.clear();
   }
-
-  struct Ended {
-    std::unique_ptr<Client> client;
-    bool left = false;
-    Ended(std::unique_ptr<Client> c, bool l) : client(std::move(c)), left(l) {}
-    Ended(Ended&&) = default;
-    Ended& operator=(Ended&&) = default;
-    ~Ended() { Client::bury(std::move(client), left); }
-  };
 
   SourceOptions options_;
   std::shared_ptr<Waker> waker_;
   std::unique_ptr<Client> client_;
-  std::vector<Ended> ended_;
+  bool polling_ = false;
+  std::vector<std::unique_ptr<Client>> ended_;
+  const std::shared_ptr<Burials> burials_ = std::make_shared<Burials>();
 };
 
 }  // namespace

@@ -132,8 +132,7 @@ IdleAdvanced advance_idle(Database::Image& database, const AdvanceIdle& request)
         check_lane(database, request.domain, request.fence, step.lane, step.from, step.to);
     if (result.verdict == UnitVerdict::applied) steps.push_back(&step);
     // This request once more, after a lost reply.
-    if (result.verdict == UnitVerdict::applied ||
-        result.verdict == UnitVerdict::already_applied) {
+    if (result.verdict == UnitVerdict::applied || result.verdict == UnitVerdict::already_applied) {
       continue;
     }
     answer.error =

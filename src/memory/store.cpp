@@ -19,15 +19,23 @@ constexpr char kind_tag = 'm';
 /// A fault a unit can meet, as its verdict.
 UnitVerdict verdict_of(StoreError error) {
   switch (error) {
-    case StoreError::contention: return UnitVerdict::contention;
-    case StoreError::superseded: return UnitVerdict::superseded;
-    case StoreError::moved: return UnitVerdict::moved;
-    case StoreError::in_doubt: return UnitVerdict::in_doubt;
-    case StoreError::retired: return UnitVerdict::retired;
-    case StoreError::none: return UnitVerdict::applied;
-    case StoreError::schema: return UnitVerdict::handler_down;
+    case StoreError::contention:
+      return UnitVerdict::contention;
+    case StoreError::superseded:
+      return UnitVerdict::superseded;
+    case StoreError::moved:
+      return UnitVerdict::moved;
+    case StoreError::in_doubt:
+      return UnitVerdict::in_doubt;
+    case StoreError::retired:
+      return UnitVerdict::retired;
+    case StoreError::none:
+      return UnitVerdict::applied;
+    case StoreError::schema:
+      return UnitVerdict::handler_down;
     case StoreError::rule:
-    case StoreError::unavailable: break;
+    case StoreError::unavailable:
+      break;
   }
   return UnitVerdict::unavailable;
 }
@@ -154,8 +162,7 @@ class Unit final : public EffectUnit {
     }
     return core_->failure ? &*core_->failure : nullptr;
   }
-  void commit(Offset to, LeaderEpoch leader_epoch,
-              std::function<void(UnitResult)> done) override {
+  void commit(Offset to, LeaderEpoch leader_epoch, std::function<void(UnitResult)> done) override {
     TENURE_ASSERT(to > core_->key.from, "T4 a unit moves its lane forward");
     if (failure() != nullptr) {
       done(*core_->failure);
@@ -181,7 +188,9 @@ class Unit final : public EffectUnit {
 
 }  // namespace
 
-TransactionKind Transaction::kind() { return &kind_tag; }
+TransactionKind Transaction::kind() {
+  return &kind_tag;
+}
 
 Result<std::optional<std::string>> Transaction::get(std::string_view key) {
   if (core_.ended.load()) return fail(Code::retired, "the transaction has ended");
@@ -208,7 +217,9 @@ void Transaction::erase(std::string key) {
 Store::Store(std::shared_ptr<Database> database)
     : core_(std::make_shared<StoreCore>(std::move(database))) {}
 
-Store::~Store() { close(Duration::zero()); }
+Store::~Store() {
+  close(Duration::zero());
+}
 
 void Store::fail_next(StoreError error) {
   const Lock lock(core_->mutex);

@@ -19,7 +19,7 @@ constexpr std::size_t shown_sql_bytes = 120;
 
 /// PRAGMAs with an argument that only read, or only concern the open transaction.
 constexpr std::array<std::string_view, 9> harmless_pragmas = {
-    "table_info",       "table_xinfo",       "table_list",  "index_list", "index_info",
+    "table_info",       "table_xinfo",       "table_list",  "index_list",        "index_info",
     "foreign_key_list", "foreign_key_check", "quick_check", "defer_foreign_keys"};
 
 bool ours(const char* table) {
@@ -71,34 +71,62 @@ UnitVerdict verdict_of(int code, bool fits) {
 
 std::string_view code_name(int code) {
   switch (code & 0xFF) {
-    case SQLITE_OK: return "SQLITE_OK";
-    case SQLITE_ERROR: return "SQLITE_ERROR";
-    case SQLITE_INTERNAL: return "SQLITE_INTERNAL";
-    case SQLITE_PERM: return "SQLITE_PERM";
-    case SQLITE_ABORT: return "SQLITE_ABORT";
-    case SQLITE_BUSY: return "SQLITE_BUSY";
-    case SQLITE_LOCKED: return "SQLITE_LOCKED";
-    case SQLITE_NOMEM: return "SQLITE_NOMEM";
-    case SQLITE_READONLY: return "SQLITE_READONLY";
-    case SQLITE_INTERRUPT: return "SQLITE_INTERRUPT";
-    case SQLITE_IOERR: return "SQLITE_IOERR";
-    case SQLITE_CORRUPT: return "SQLITE_CORRUPT";
-    case SQLITE_NOTFOUND: return "SQLITE_NOTFOUND";
-    case SQLITE_FULL: return "SQLITE_FULL";
-    case SQLITE_CANTOPEN: return "SQLITE_CANTOPEN";
-    case SQLITE_PROTOCOL: return "SQLITE_PROTOCOL";
-    case SQLITE_SCHEMA: return "SQLITE_SCHEMA";
-    case SQLITE_TOOBIG: return "SQLITE_TOOBIG";
-    case SQLITE_CONSTRAINT: return "SQLITE_CONSTRAINT";
-    case SQLITE_MISMATCH: return "SQLITE_MISMATCH";
-    case SQLITE_MISUSE: return "SQLITE_MISUSE";
-    case SQLITE_NOLFS: return "SQLITE_NOLFS";
-    case SQLITE_AUTH: return "SQLITE_AUTH";
-    case SQLITE_RANGE: return "SQLITE_RANGE";
-    case SQLITE_NOTADB: return "SQLITE_NOTADB";
-    case SQLITE_ROW: return "SQLITE_ROW";
-    case SQLITE_DONE: return "SQLITE_DONE";
-    default: return "SQLITE_UNKNOWN";
+    case SQLITE_OK:
+      return "SQLITE_OK";
+    case SQLITE_ERROR:
+      return "SQLITE_ERROR";
+    case SQLITE_INTERNAL:
+      return "SQLITE_INTERNAL";
+    case SQLITE_PERM:
+      return "SQLITE_PERM";
+    case SQLITE_ABORT:
+      return "SQLITE_ABORT";
+    case SQLITE_BUSY:
+      return "SQLITE_BUSY";
+    case SQLITE_LOCKED:
+      return "SQLITE_LOCKED";
+    case SQLITE_NOMEM:
+      return "SQLITE_NOMEM";
+    case SQLITE_READONLY:
+      return "SQLITE_READONLY";
+    case SQLITE_INTERRUPT:
+      return "SQLITE_INTERRUPT";
+    case SQLITE_IOERR:
+      return "SQLITE_IOERR";
+    case SQLITE_CORRUPT:
+      return "SQLITE_CORRUPT";
+    case SQLITE_NOTFOUND:
+      return "SQLITE_NOTFOUND";
+    case SQLITE_FULL:
+      return "SQLITE_FULL";
+    case SQLITE_CANTOPEN:
+      return "SQLITE_CANTOPEN";
+    case SQLITE_PROTOCOL:
+      return "SQLITE_PROTOCOL";
+    case SQLITE_SCHEMA:
+      return "SQLITE_SCHEMA";
+    case SQLITE_TOOBIG:
+      return "SQLITE_TOOBIG";
+    case SQLITE_CONSTRAINT:
+      return "SQLITE_CONSTRAINT";
+    case SQLITE_MISMATCH:
+      return "SQLITE_MISMATCH";
+    case SQLITE_MISUSE:
+      return "SQLITE_MISUSE";
+    case SQLITE_NOLFS:
+      return "SQLITE_NOLFS";
+    case SQLITE_AUTH:
+      return "SQLITE_AUTH";
+    case SQLITE_RANGE:
+      return "SQLITE_RANGE";
+    case SQLITE_NOTADB:
+      return "SQLITE_NOTADB";
+    case SQLITE_ROW:
+      return "SQLITE_ROW";
+    case SQLITE_DONE:
+      return "SQLITE_DONE";
+    default:
+      return "SQLITE_UNKNOWN";
   }
 }
 
@@ -115,7 +143,8 @@ Result<std::unique_ptr<Connection>> Connection::open(const Settings& settings) {
     const int system =
         connection->database_ != nullptr ? sqlite3_system_errno(connection->database_) : 0;
     if (system != 0) reason += std::string(": ") + std::strerror(system);
-    return fail(Code::unavailable, "cannot open the SQLite database " + settings.path + ": " + reason,
+    return fail(Code::unavailable,
+                "cannot open the SQLite database " + settings.path + ": " + reason,
                 "check that the folder exists and that this user may read and write it");
   }
   ::sqlite3* database = connection->database_;
@@ -135,7 +164,9 @@ Connection::~Connection() {
   sqlite3_close_v2(database_);
 }
 
-bool Connection::in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }
+bool Connection::in_transaction() const {
+  return sqlite3_get_autocommit(database_) == 0;
+}
 
 bool Connection::guard() {
   sqlite3_busy_handler(database_, &Connection::on_busy, this);
@@ -176,7 +207,9 @@ void Connection::roll_back_and_disable() {
   sqlite3_mutex_leave(mutex);
 }
 
-void Connection::interrupt() { sqlite3_interrupt(database_); }
+void Connection::interrupt() {
+  sqlite3_interrupt(database_);
+}
 
 std::string Connection::describe(std::string_view text, int code) const {
   std::string out = path_;
@@ -236,8 +269,8 @@ bool Connection::map_parameters(Prepared& prepared) {
     }
     if (number == 0) {
       fail_with(SQLITE_ERROR, UnitVerdict::handler_down,
-                path_ + ": parameter " + name + " has a name; use ?1 or $1 in: " +
-                    shortened(prepared.sql));
+                path_ + ": parameter " + name +
+                    " has a name; use ?1 or $1 in: " + shortened(prepared.sql));
       return false;
     }
     prepared.numbers.push_back(number);
@@ -417,8 +450,9 @@ int Connection::on_authorize(void* self, int action, const char* first, const ch
       return deny(UnitVerdict::misuse, std::string("the handler ran ") + first +
                                            "; Tenure ends the transaction, remove it");
     case SQLITE_SAVEPOINT:
-      return deny(UnitVerdict::misuse, "the handler ran a SAVEPOINT statement; a handler's "
-                                       "statements stand or fall together, remove it");
+      return deny(UnitVerdict::misuse,
+                  "the handler ran a SAVEPOINT statement; a handler's "
+                  "statements stand or fall together, remove it");
     case SQLITE_ATTACH:
     case SQLITE_DETACH:
       return deny(UnitVerdict::handler_down,

@@ -33,8 +33,9 @@ tl::unexpected<Error> refused(const Connection& connection) {
       hint = "store.sqlite.path must name an SQLite database or a file that does not exist yet";
       break;
     case SQLITE_CORRUPT:
-      hint = "the file is damaged: restore it from a backup (sqlite3 FILE 'PRAGMA "
-             "integrity_check' shows more)";
+      hint =
+          "the file is damaged: restore it from a backup (sqlite3 FILE 'PRAGMA "
+          "integrity_check' shows more)";
       break;
     case SQLITE_READONLY:
       hint = "give this user write permission on the file and on its folder";
@@ -58,8 +59,7 @@ Result<void> use_log(Connection& connection, SteadyTime deadline) {
     // The switch does not ask the busy handler when another connection is open.
     if (connection.run_own("PRAGMA journal_mode = WAL", {}, &answer)) {
       if (!answer.empty() && answer.at(0, 0).text() == "wal") return {};
-      return fail(Code::refused,
-                  connection.path() + ": SQLite cannot use write-ahead logging here",
+      return fail(Code::refused, connection.path() + ": SQLite cannot use write-ahead logging here",
                   "put the database on a local disk");
     }
     const bool busy = connection.problem().verdict == UnitVerdict::contention;
@@ -112,7 +112,7 @@ Result<std::unique_ptr<DatabaseFile>> DatabaseFile::open(const Options& options)
   settings.create = false;
   // Not make_unique: the constructor is private.
   std::unique_ptr<DatabaseFile> file(new DatabaseFile(settings, std::move(*opened)));
-  struct ::stat log {};
+  struct ::stat log{};
   if (::stat((*path + "-wal").c_str(), &log) == 0) {
     file->log_device_ = log.st_dev;
     file->log_inode_ = log.st_ino;
@@ -137,7 +137,7 @@ Result<void> DatabaseFile::still_there() const {
                 path() + ": the file was deleted, renamed or replaced while in use",
                 "put the same file back under its name (mv), or restart with the file you mean");
   }
-  struct ::stat log {};
+  struct ::stat log{};
   const std::string log_path = path() + "-wal";
   if (::stat(log_path.c_str(), &log) != 0 || log.st_dev != log_device_ ||
       log.st_ino != log_inode_) {

@@ -79,7 +79,9 @@ LeaderEpoch epoch_of(const Cell& cell) {
 /// Texts of a domain, kept alive while they are bound.
 struct DomainKey {
   explicit DomainKey(const Domain& domain)
-      : scope(domain.scope), cluster(domain.cluster), topic_id(domain.topic_id.text()),
+      : scope(domain.scope),
+        cluster(domain.cluster),
+        topic_id(domain.topic_id.text()),
         partition(domain.partition.value()) {}
   const std::string& scope;
   const std::string& cluster;
@@ -119,9 +121,12 @@ std::string rule_text(std::int64_t lanes, std::string_view hash, std::string_vie
 /// The order's word in the file. Stored: never changes.
 std::string_view order_word(Order order) {
   switch (order) {
-    case Order::none: return "none";
-    case Order::key: return "key";
-    case Order::partition: return "partition";
+    case Order::none:
+      return "none";
+    case Order::key:
+      return "key";
+    case Order::partition:
+      return "partition";
   }
   return "key";
 }
@@ -132,8 +137,7 @@ enum class RuleCheck : std::uint8_t { same, other, failed };
 RuleCheck check_rule(Connection& connection, const DomainKey& key, const LaneRule& rule,
                      std::string& text) {
   Rows rows;
-  if (!connection.run_own(rule_sql, {key.scope, key.cluster, key.topic_id, key.partition},
-                          &rows)) {
+  if (!connection.run_own(rule_sql, {key.scope, key.cluster, key.topic_id, key.partition}, &rows)) {
     return RuleCheck::failed;
   }
   if (rows.empty()) return RuleCheck::same;
@@ -166,8 +170,9 @@ bool current_schema(Connection& connection, std::string& message) {
   Rows rows;
   if (!connection.run_own(version_sql, {}, &rows)) return false;
   if (rows.size() == 1 && rows.at(0, 0).integer() == schema_version) return true;
-  message = connection.path() + ": the tables were changed to another version while in use; "
-                                "restart with a Tenure release of that version";
+  message = connection.path() +
+            ": the tables were changed to another version while in use; "
+            "restart with a Tenure release of that version";
   return true;
 }
 
@@ -190,9 +195,13 @@ void refuse_item(Connection& connection, Item& item, StoreError error, std::stri
 template <class Item>
 bool commit_item(Connection& connection, Item& item) {
   switch (commit(connection)) {
-    case CommitEnd::committed: return true;
-    case CommitEnd::rolled_back: fail_item(connection, item); return false;
-    case CommitEnd::in_doubt: break;
+    case CommitEnd::committed:
+      return true;
+    case CommitEnd::rolled_back:
+      fail_item(connection, item);
+      return false;
+    case CommitEnd::in_doubt:
+      break;
   }
   item.error = StoreError::in_doubt;
   item.message = connection.problem().message;
@@ -243,9 +252,12 @@ CommitEnd commit(Connection& connection) {
 
 StoreError store_error(const Problem& problem) {
   switch (problem.verdict) {
-    case UnitVerdict::contention: return StoreError::contention;
-    case UnitVerdict::handler_down: return StoreError::schema;
-    default: return StoreError::unavailable;
+    case UnitVerdict::contention:
+      return StoreError::contention;
+    case UnitVerdict::handler_down:
+      return StoreError::schema;
+    default:
+      return StoreError::unavailable;
   }
 }
 
@@ -308,9 +320,9 @@ Activated::Item activate(Connection& connection, const Activate::Item& item) {
     return answer;
   }
   Rows taken;
-  if (!connection.run_own(activate_sql, {key.scope, key.cluster, key.topic_id, key.partition,
-                                         token, owner, item.note},
-                          &taken)) {
+  if (!connection.run_own(
+          activate_sql,
+          {key.scope, key.cluster, key.topic_id, key.partition, token, owner, item.note}, &taken)) {
     fail_item(connection, answer);
     return answer;
   }
@@ -319,8 +331,8 @@ Activated::Item activate(Connection& connection, const Activate::Item& item) {
       answer.stored_token = std::max(answer.stored_token, lane.token);
     }
     refuse_item(connection, answer, StoreError::superseded,
-                "token " + std::to_string(answer.stored_token.value()) +
-                    " is active, mine is " + std::to_string(token));
+                "token " + std::to_string(answer.stored_token.value()) + " is active, mine is " +
+                    std::to_string(token));
     return answer;
   }
   if (rule == RuleCheck::other && keeps_progress(lanes)) {
@@ -336,25 +348,22 @@ Activated::Item activate(Connection& connection, const Activate::Item& item) {
                       " lane rows are left; rows were deleted by hand, restore them");
       return answer;
     }
-    good = connection.run_own(drop_lanes_sql,
-                              {key.scope, key.cluster, key.topic_id, key.partition});
+    good =
+        connection.run_own(drop_lanes_sql, {key.scope, key.cluster, key.topic_id, key.partition});
     const Value first = item.progress ? Value(item.first.value()) : Value(nullptr);
-    const std::int32_t epoch =
-        item.progress ? item.leader_epoch.value() : no_leader_epoch.value();
+    const std::int32_t epoch = item.progress ? item.leader_epoch.value() : no_leader_epoch.value();
     for (std::uint16_t lane = 0; good && lane < item.rule.lanes; ++lane) {
-      good = connection.run_own(add_lane_sql,
-                                {key.scope, key.cluster, key.topic_id, key.partition, lane, token,
-                                 owner, first, epoch, item.note});
+      good = connection.run_own(add_lane_sql, {key.scope, key.cluster, key.topic_id, key.partition,
+                                               lane, token, owner, first, epoch, item.note});
     }
   } else if (item.progress) {
-    good = connection.run_own(first_progress_sql,
-                              {key.scope, key.cluster, key.topic_id, key.partition,
-                               item.first.value(), item.leader_epoch.value()});
+    good =
+        connection.run_own(first_progress_sql, {key.scope, key.cluster, key.topic_id, key.partition,
+                                                item.first.value(), item.leader_epoch.value()});
   }
-  good = good && connection.run_own(
-                     keep_ticket_sql,
-                     {key.scope, key.cluster, key.topic_id, key.partition, token, item.rule.lanes,
-                      lane_hash_name, order_word(item.rule.order)});
+  good = good && connection.run_own(keep_ticket_sql,
+                                    {key.scope, key.cluster, key.topic_id, key.partition, token,
+                                     item.rule.lanes, lane_hash_name, order_word(item.rule.order)});
   lanes.clear();
   if (!good || !read_lanes(connection, key, lanes)) {
     fail_item(connection, answer);
@@ -370,17 +379,17 @@ UnitResult advance_lane(Connection& connection, const Domain& domain, const Fenc
   const DomainKey key(domain);
   const std::string owner = fence.owner.text();
   Rows changed;
-  if (!connection.run_own(advance_sql,
-                          {key.scope, key.cluster, key.topic_id, key.partition, lane,
-                           fence.token.value(), owner, from.value(), to.value(),
-                           leader_epoch.value()},
-                          &changed)) {
+  if (!connection.run_own(
+          advance_sql,
+          {key.scope, key.cluster, key.topic_id, key.partition, lane, fence.token.value(), owner,
+           from.value(), to.value(), leader_epoch.value()},
+          &changed)) {
     return {connection.problem().verdict, connection.problem().message};
   }
   if (changed.changed() == 1) return {UnitVerdict::applied, {}};
   Rows rows;
-  if (!connection.run_own(lane_sql,
-                          {key.scope, key.cluster, key.topic_id, key.partition, lane}, &rows)) {
+  if (!connection.run_own(lane_sql, {key.scope, key.cluster, key.topic_id, key.partition, lane},
+                          &rows)) {
     return {connection.problem().verdict, connection.problem().message};
   }
   if (rows.empty()) {
@@ -412,7 +421,7 @@ IdleAdvanced advance_idle(Connection& connection, const AdvanceIdle& request) {
   }
   for (const AdvanceIdle::Step& step : request.steps) {
     const UnitResult result = advance_lane(connection, request.domain, request.fence, step.lane,
-                                          step.from, step.to, step.leader_epoch);
+                                           step.from, step.to, step.leader_epoch);
     switch (result.verdict) {
       case UnitVerdict::applied:
       case UnitVerdict::already_applied:  // this request once more, after a lost reply
@@ -439,9 +448,8 @@ LookedUp look_up(Connection& connection, const Lookup& request) {
   answer.lane = request.lane;
   const DomainKey key(request.domain);
   Rows rows;
-  if (!connection.run_own(lane_sql,
-                          {key.scope, key.cluster, key.topic_id, key.partition, request.lane},
-                          &rows)) {
+  if (!connection.run_own(
+          lane_sql, {key.scope, key.cluster, key.topic_id, key.partition, request.lane}, &rows)) {
     fail_item(connection, answer);
     return answer;
   }

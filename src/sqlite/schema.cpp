@@ -117,8 +117,8 @@ Result<void> create_schema(Connection& connection) {
   const auto failed = [&](std::string_view what) {
     const Problem problem = connection.problem();
     connection.roll_back();
-    const bool later = problem.verdict == UnitVerdict::contention ||
-                       problem.verdict == UnitVerdict::unavailable;
+    const bool later =
+        problem.verdict == UnitVerdict::contention || problem.verdict == UnitVerdict::unavailable;
     return fail(later ? Code::unavailable : Code::refused,
                 std::string(what) + ": " + problem.message);
   };

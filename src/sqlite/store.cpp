@@ -21,8 +21,7 @@ class Unit final : public EffectUnit {
 
   void* transaction() override { return &transaction_; }
   const UnitResult* failure() const override { return core_->failure(); }
-  void commit(Offset to, LeaderEpoch leader_epoch,
-              std::function<void(UnitResult)> done) override {
+  void commit(Offset to, LeaderEpoch leader_epoch, std::function<void(UnitResult)> done) override {
     TENURE_ASSERT(to > core_->key().from, "T4 a unit moves its lane forward");
     done(core_->commit(to, leader_epoch));
   }

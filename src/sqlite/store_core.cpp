@@ -198,8 +198,8 @@ LookedUp StoreCore::answer_lookup(const Lookup& request) {
     out.message = connection.error().message;
     return out;
   }
-  (*connection)->wait_for_locks(
-      {std::chrono::steady_clock::now() + options_.busy_timeout, &closing_});
+  (*connection)
+      ->wait_for_locks({std::chrono::steady_clock::now() + options_.busy_timeout, &closing_});
   return look_up(**connection, request);
 }
 
@@ -298,7 +298,9 @@ void StoreCore::watch() {
 
 // End.
 
-Result<void> StoreCore::still_there() const { return file_->still_there(); }
+Result<void> StoreCore::still_there() const {
+  return file_->still_there();
+}
 
 void StoreCore::close(Duration limit) {
   if (!server_.joinable()) return;

@@ -87,7 +87,9 @@ const Cell& Rows::at(std::size_t row, std::size_t column) const {
   return cells_[row * columns() + column];
 }
 
-TransactionKind Transaction::kind() { return &kind_tag; }
+TransactionKind Transaction::kind() {
+  return &kind_tag;
+}
 
 void Transaction::execute_values(std::string_view sql, std::span<const Value> values) {
   core_.run(sql, values, nullptr);
@@ -99,7 +101,9 @@ Result<Rows> Transaction::query_values(std::string_view sql, std::span<const Val
   return rows;
 }
 
-::sqlite3* Transaction::native() { return core_.native(); }
+::sqlite3* Transaction::native() {
+  return core_.native();
+}
 
 Advance advance_without_fence() {
   throw std::logic_error(

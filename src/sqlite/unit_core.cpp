@@ -144,8 +144,8 @@ UnitResult UnitCore::move_and_commit(Offset to, LeaderEpoch leader_epoch) {
     return {UnitVerdict::misuse,
             connection.path() + ": the handler ended the transaction itself through native()"};
   }
-  UnitResult result = advance_lane(connection, key_.domain, key_.fence, key_.lane, key_.from, to,
-                                   leader_epoch);
+  UnitResult result =
+      advance_lane(connection, key_.domain, key_.fence, key_.lane, key_.from, to, leader_epoch);
   if (result.verdict != UnitVerdict::applied) return ended() ? end_result() : result;
   if (auto there = writer_.still_there(); !there) {
     return {UnitVerdict::unavailable, there.error().message + "; " + there.error().hint};

@@ -1,5 +1,4 @@
-// Counts what the program takes from the heap by operator new. Only programs that call
-// allocations() get the counting operators.
+// How often a program asks the heap for memory. One of its sources includes counting_new.hpp.
 #pragma once
 
 #include <cstdint>

@@ -78,11 +78,11 @@ struct DomainStatus {
   std::string owner;              ///< nonce of the active owner; empty = never activated
   std::optional<Offset> minimum;  ///< over lanes; empty = no progress is kept
   std::optional<Offset> maximum;
-  std::string note;               ///< member id, epoch, client: for people (T5)
+  std::string note;  ///< member id, epoch, client: for people (T5)
 };
 struct Status {
-  int schema = 0;              ///< version found
-  std::string library;         ///< version of SQLite
+  int schema = 0;                     ///< version found
+  std::string library;                ///< version of SQLite
   std::vector<DomainStatus> domains;  ///< by scope, cluster, topic id, partition
 };
 /// Reads the file; creates and changes nothing. Blocking.
@@ -117,7 +117,9 @@ class Value {
   Value(T number) : value_(static_cast<double>(number)) {}
   Value(std::string_view text) : value_(Text{text}) {}
   Value(const std::string& text) : value_(Text{text}) {}
-  Value(const char* text) { if (text != nullptr) value_ = Text{text}; }
+  Value(const char* text) {
+    if (text != nullptr) value_ = Text{text};
+  }
   Value(Text text) : value_(text) {}
   Value(Blob blob) : value_(blob) {}
   Value(Bytes bytes);
@@ -250,10 +252,10 @@ Advance advance_without_fence();  // throws; keeps the text out of every caller
 inline Advance advance(const Owner& owner, const Record& record) {
   const std::optional<Fence> fence = owner.fence();
   if (!fence) return advance_without_fence();
-  return advance(Domain{owner.scope(), owner.cluster(), owner.topic_id(),
-                        Partition(owner.partition())},
-                 *fence, record.lane(), record.lane_from(), Offset(record.offset()).next(),
-                 record.leader_epoch());
+  return advance(
+      Domain{owner.scope(), owner.cluster(), owner.topic_id(), Partition(owner.partition())},
+      *fence, record.lane(), record.lane_from(), Offset(record.offset()).next(),
+      record.leader_epoch());
 }
 
 /// A later owner was activated: no outcome, throw FenceRefused (F6).

@@ -45,10 +45,10 @@ class FaultVfs {
     vfs_.pNext = nullptr;
     vfs_.pAppData = real_->pAppData;
     vfs_.xOpen = &FaultVfs::open;
-    methods_ = {3,        close,         read,          write,    truncate, sync,
-                size,     lock,          unlock,        reserved, control,  sector_size,
-                features, shared_memory, shm_lock_call, barrier,  unmap,    fetch,
-                unfetch};
+    methods_ = {3,       close,       read,     write,         truncate,
+                sync,    size,        lock,     unlock,        reserved,
+                control, sector_size, features, shared_memory, shm_lock_call,
+                barrier, unmap,       fetch,    unfetch};
     sqlite3_vfs_register(&vfs_, 0);
   }
 
@@ -90,9 +90,7 @@ class FaultVfs {
     return call(file).xFileSize(real(file), out);
   }
   static int lock(sqlite3_file* file, int level) { return call(file).xLock(real(file), level); }
-  static int unlock(sqlite3_file* file, int level) {
-    return call(file).xUnlock(real(file), level);
-  }
+  static int unlock(sqlite3_file* file, int level) { return call(file).xUnlock(real(file), level); }
   static int reserved(sqlite3_file* file, int* out) {
     return call(file).xCheckReservedLock(real(file), out);
   }
@@ -101,9 +99,7 @@ class FaultVfs {
     return call(file).xFileControl(real(file), what, argument);
   }
   static int sector_size(sqlite3_file* file) { return call(file).xSectorSize(real(file)); }
-  static int features(sqlite3_file* file) {
-    return call(file).xDeviceCharacteristics(real(file));
-  }
+  static int features(sqlite3_file* file) { return call(file).xDeviceCharacteristics(real(file)); }
   static int shared_memory(sqlite3_file* file, int page, int bytes, int extend,
                            void volatile** out) {
     return call(file).xShmMap(real(file), page, bytes, extend, out);

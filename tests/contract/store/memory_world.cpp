@@ -1,8 +1,8 @@
 #include <atomic>
 #include <cstdio>
 
-#include "tenure/memory/store.hpp"
 #include "contract/store/worlds.hpp"
+#include "tenure/memory/store.hpp"
 
 namespace tenure::testing {
 namespace {
@@ -53,6 +53,8 @@ class MemoryWorld final : public StoreWorld {
 
 }  // namespace
 
-std::unique_ptr<StoreWorld> memory_world() { return std::make_unique<MemoryWorld>(); }
+std::unique_ptr<StoreWorld> memory_world() {
+  return std::make_unique<MemoryWorld>();
+}
 
 }  // namespace tenure::testing

@@ -1,9 +1,9 @@
 #include <atomic>
 #include <cstdio>
-#include <thread>
 
-#include "tenure/memory/store.hpp"
+#include "contract/store/store_process.hpp"
 #include "contract/store/worlds.hpp"
+#include "tenure/memory/store.hpp"
 
 namespace tenure::testing {
 namespace {
@@ -15,8 +15,7 @@ class MutantUnit final : public EffectUnit {
 
   void* transaction() override { return this; }
   const UnitResult* failure() const override { return nullptr; }
-  void commit(Offset to, LeaderEpoch leader_epoch,
-              std::function<void(UnitResult)> done) override {
+  void commit(Offset to, LeaderEpoch leader_epoch, std::function<void(UnitResult)> done) override {
     // SELECT EXISTS(token and owner are mine), in a statement of its own ...
     const auto lanes = database_->lanes(key_.domain);
     if (key_.lane >= lanes.size() || lanes[key_.lane].token != key_.fence.token ||
@@ -25,7 +24,7 @@ class MutantUnit final : public EffectUnit {
       return;
     }
     // ... a round trip later the transaction, which believes it.
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    take_time(std::chrono::microseconds(200));
     for (auto& [key, value] : written) database_->put(key, value);
     auto row = database_->lanes(key_.domain).at(key_.lane);
     row.next_offset = to;
@@ -75,11 +74,10 @@ class MutantWorld final : public StoreWorld {
   void write(EffectUnit& unit, const StoredEffect& effect) override {
     static std::atomic<std::uint64_t> last{0};
     static_cast<MutantUnit*>(unit.transaction())
-        ->written.emplace_back("effect/" + std::to_string(++last),
-                               std::to_string(effect.partition) + " " +
-                                   std::to_string(effect.lane) + " " +
-                                   std::to_string(effect.offset) + " " +
-                                   std::to_string(effect.token));
+        ->written.emplace_back(
+            "effect/" + std::to_string(++last),
+            std::to_string(effect.partition) + " " + std::to_string(effect.lane) + " " +
+                std::to_string(effect.offset) + " " + std::to_string(effect.token));
   }
   std::vector<StoredEffect> effects() override {
     std::vector<StoredEffect> out;
@@ -100,6 +98,8 @@ class MutantWorld final : public StoreWorld {
 
 }  // namespace
 
-std::unique_ptr<StoreWorld> mutant_world() { return std::make_unique<MutantWorld>(); }
+std::unique_ptr<StoreWorld> mutant_world() {
+  return std::make_unique<MutantWorld>();
+}
 
 }  // namespace tenure::testing

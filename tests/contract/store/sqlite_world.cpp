@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "contract/store/fault_vfs.hpp"
-#include "tenure/sqlite/store.hpp"
 #include "contract/store/worlds.hpp"
+#include "tenure/sqlite/store.hpp"
 
 namespace tenure::testing {
 namespace {
@@ -92,8 +92,7 @@ class SqliteWorld final : public StoreWorld {
   static sqlite::Transaction& transaction(EffectUnit& unit) {
     return *static_cast<sqlite::Transaction*>(unit.transaction());
   }
-  void run(const char* sql, int (*row)(void*, int, char**, char**) = nullptr,
-           void* to = nullptr) {
+  void run(const char* sql, int (*row)(void*, int, char**, char**) = nullptr, void* to = nullptr) {
     ::sqlite3* database = nullptr;
     int code = sqlite3_open(options_.path.c_str(), &database);
     sqlite3_busy_timeout(database, 10000);

@@ -22,6 +22,16 @@ struct NoAnswer : std::runtime_error {
 
 inline constexpr std::chrono::seconds answer_limit{20};
 
+/// Work of a handler that takes its time: part of a workload, never a way to wait for something.
+inline void take_time(std::chrono::microseconds duration) {
+  Mutex mutex;
+  Condition never_told;
+  const auto until = std::chrono::steady_clock::now() + duration;
+  const Lock lock(mutex);
+  while (never_told.wait_until(mutex, until)) {
+  }
+}
+
 /// Result of one commit, awaited.
 class PendingResult {
  public:
@@ -136,8 +146,7 @@ class StoreProcess : private StoreSink {
     return store_->open_unit({holder.owner, holder.domain, holder.fence, lane, from});
   }
   void write(EffectUnit& unit, const Holder& holder, std::uint16_t lane, std::int64_t offset) {
-    world_.write(unit, {holder.domain.partition.value(), lane, offset,
-                        holder.fence.token.value()});
+    world_.write(unit, {holder.domain.partition.value(), lane, offset, holder.fence.token.value()});
   }
   static UnitResult commit(EffectUnit& unit, Offset to) {
     PendingResult pending;

@@ -84,7 +84,7 @@ TEST(CommandLine, AnUnknownVerbShowsTheNearestOneAndExits64) {
 }
 
 TEST(CommandLine, VerbsOfALaterVersionAreRefusedAndNotInHelp) {
-  for (const std::string& verb : {"init", "simulate", "status", "verify", "torture", "probe",
+  for (const std::string verb : {"init", "simulate", "status", "verify", "torture", "probe",
                                   "export", "completion", "top", "dlq", "offsets"}) {
     const ParseEnd end = bad({verb});
     EXPECT_EQ(end.code, ExitCode::usage) << verb;
@@ -138,12 +138,14 @@ TEST(CommandLine, HelpHasItsExamplesFirstForEveryVerb) {
 
 TEST(CommandLine, HelpFits80Columns) {
   std::vector<std::string> texts = {help(cli::program(), {})};
-  for (const VerbSpec& verb : cli::program().verbs) texts.push_back(help(cli::program(), verb.path));
+  for (const VerbSpec& verb : cli::program().verbs) {
+    texts.push_back(help(cli::program(), verb.path));
+  }
   for (const std::string& text : texts) {
     std::size_t begin = 0;
     while (begin < text.size()) {
       const std::size_t end = text.find('\n', begin);
-      EXPECT_LE(end - begin, 90U) << text.substr(begin, end - begin);
+      EXPECT_LE(end - begin, 80U) << text.substr(begin, end - begin);
       begin = end + 1;
     }
   }

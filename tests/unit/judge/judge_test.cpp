@@ -83,7 +83,8 @@ TEST(Judge, J1_FindsADuplicateEffectWithBothItsRows) {
               ElementsAre(Violation::duplicate_effect, Violation::balance));
   EXPECT_EQ(judgement.count(Violation::duplicate_effect), 1U);
   EXPECT_THAT(judgement.find(Violation::duplicate_effect)->counterexample,
-              HasSubstr("partition 0 offset 3 key b: row 11 under token 2 and row 100 under token 2"));
+              HasSubstr("partition 0 offset 3 key b: row 11 under token 2 and row 100 under "
+                        "token 2"));
 }
 
 TEST(Judge, J1_FindsAnEffectOfNoRecord) {

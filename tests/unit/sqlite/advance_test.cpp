@@ -61,8 +61,8 @@ class SqliteAdvance : public Rig {
     return advance(who.domain, who.fence, lane, Offset(from), Offset(to), LeaderEpoch(4));
   }
   std::string stored(const char* column = "next_offset", int lane = 0) {
-    return outside(std::string("SELECT ") + column + " FROM tenure_lane WHERE lane = " +
-                   std::to_string(lane));
+    return outside(std::string("SELECT ") + column +
+                   " FROM tenure_lane WHERE lane = " + std::to_string(lane));
   }
 
   std::unique_ptr<StoreProcess> process;
@@ -95,10 +95,13 @@ TEST_F(SqliteAdvance, T4_ASupersededOwnerIsRolledBackEvenIfItOverlooksTheError) 
   EXPECT_EQ(stored(), "10");
 }
 
-TEST_F(SqliteAdvance, T4_TheNonceIsComparedToo) {
+TEST_F(SqliteAdvance, T4_TokenAndNonceAreBothCompared) {
   OwnConnection own(options.path);
   Holder other = holder;
   other.fence.owner.bytes[15] = 9;
+  EXPECT_EQ(own.run(step(other, 10, 11)), superseded);
+  other = holder;
+  other.fence.token = Token(holder.fence.token.value() + 1);
   EXPECT_EQ(own.run(step(other, 10, 11)), superseded);
   other = holder;
   other.domain.partition = Partition(77);
@@ -166,8 +169,7 @@ TEST_F(SqliteAdvance, T4_AnOwnerAndItsRecordGiveTheStatement) {
   const NoMessages reader;
   RecordOrigin origin;
   origin.reader = &reader;
-  const Record record(origin, nullptr, MessageView{}, Offset(17), LeaderEpoch(6), 1, 2,
-                      Offset(10));
+  const Record record(origin, nullptr, MessageView{}, Offset(17), LeaderEpoch(6), 1, 2, Offset(10));
   OwnConnection own(options.path);
   EXPECT_EQ(own.run(advance(owner_of(holder, holder.fence), record)), "");
   EXPECT_EQ(stored("next_offset", 2), "18");

@@ -14,10 +14,11 @@ using std::chrono::seconds;
 class SqliteTransaction : public Rig {
  protected:
   void SetUp() override {
-    create("CREATE TABLE t(k, v); CREATE TABLE account(id TEXT PRIMARY KEY, cents INTEGER NOT "
-           "NULL CHECK (cents >= 0)); INSERT INTO account VALUES ('a', 10);"
-           "CREATE TABLE child(id INTEGER PRIMARY KEY, account TEXT REFERENCES account(id) "
-           "DEFERRABLE INITIALLY DEFERRED, other TEXT REFERENCES account(id))");
+    create(
+        "CREATE TABLE t(k, v); CREATE TABLE account(id TEXT PRIMARY KEY, cents INTEGER NOT "
+        "NULL CHECK (cents >= 0)); INSERT INTO account VALUES ('a', 10);"
+        "CREATE TABLE child(id INTEGER PRIMARY KEY, account TEXT REFERENCES account(id) "
+        "DEFERRABLE INITIALLY DEFERRED, other TEXT REFERENCES account(id))");
     process = std::make_unique<StoreProcess>(*this, seconds(60));
     holder = process->acquire(domain_of(), rule, Offset(0));
   }
@@ -94,8 +95,8 @@ TEST_F(SqliteTransaction, ParametersKeepTheirTypes) {
   const auto rows = tx.query(
       "SELECT typeof(?), typeof(?), typeof(?), typeof(?), typeof(?), typeof(?), typeof(?), "
       "typeof(?), typeof(?), ?",
-      nullptr, true, std::uint32_t{7}, 1.5F, owned, optionals[0], optionals[1],
-      Blob{"x"}, std::string_view(), std::numeric_limits<std::int64_t>::min());
+      nullptr, true, std::uint32_t{7}, 1.5F, owned, optionals[0], optionals[1], Blob{"x"},
+      std::string_view(), std::numeric_limits<std::int64_t>::min());
   ASSERT_TRUE(rows) << rows.error().message;
   std::string types;
   for (std::size_t i = 0; i < 9; ++i) types += std::string(rows->at(0, i).text()) + " ";
@@ -172,8 +173,7 @@ TEST_F(SqliteTransaction, ErrorsHaveTheClassOfTheInterfaceTable) {
   EXPECT_EQ(verdict_of("SELECT zeroblob(2000000000)"), UnitVerdict::data);
   // The statement fits; what it met does not.
   EXPECT_EQ(verdict_of("SELECT json_extract('{', '$.a')"), UnitVerdict::data);
-  EXPECT_EQ(verdict_of("INSERT INTO t SELECT abs(-9223372036854775807 - 1), 1"),
-            UnitVerdict::data);
+  EXPECT_EQ(verdict_of("INSERT INTO t SELECT abs(-9223372036854775807 - 1), 1"), UnitVerdict::data);
 }
 
 TEST_F(SqliteTransaction, E1_AConstraintThatIsCheckedAtCommitKeepsNothing) {
@@ -226,8 +226,7 @@ TEST_F(SqliteTransaction, NativeTakesPartInTheTransaction) {
   const auto one = unit();
   ::sqlite3* database = transaction(*one).native();
   ASSERT_NE(database, nullptr);
-  ASSERT_EQ(sqlite3_exec(database, "INSERT INTO t VALUES ('native', 1)", nullptr, nullptr,
-                         nullptr),
+  ASSERT_EQ(sqlite3_exec(database, "INSERT INTO t VALUES ('native', 1)", nullptr, nullptr, nullptr),
             SQLITE_OK);
   EXPECT_EQ(outside("SELECT count(*) FROM t"), "0");
   sqlite3_stmt* half_read = nullptr;
@@ -315,6 +314,21 @@ TEST_F(SqliteTransaction, T6_CancelInterruptsARunningStatement) {
   EXPECT_EQ(StoreProcess::commit(*one, Offset(1)).verdict, UnitVerdict::retired);
   const Holder next = process->acquire(domain_of(), rule);
   EXPECT_EQ(process->apply(next, 0, Offset(0), Offset(1)).verdict, UnitVerdict::applied);
+}
+
+TEST_F(SqliteTransaction, T6_ACancelBetweenTwoStatementsStillInterruptsTheNext) {
+  const auto one = unit();
+  // Asked while the unit takes its turn: nothing runs yet that an interrupt could strike. The
+  // pause lets the store's own thread try; it has to try again.
+  testing::FaultVfs::get().on_moved_question = [&] {
+    process->store().cancel(holder.owner);
+    testing::take_time(milliseconds(20));
+  };
+  const auto rows = transaction(*one).query(
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n");
+  testing::FaultVfs::get().on_moved_question = {};
+  ASSERT_FALSE(rows);
+  EXPECT_EQ(rows.error().code, Code::retired);
 }
 
 class SqliteHungUnit : public SqliteTransaction {

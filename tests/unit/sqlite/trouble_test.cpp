@@ -243,8 +243,7 @@ TEST_F(SqliteTrouble, ABusyProcessDoesNotStarveAnother) {
       const Holder holder = process.acquire(domain_of(lane + 1), rule, Offset(0));
       streams.emplace_back([&process, &over, holder, lane] {
         for (std::int64_t offset = 0; !over;) {
-          const UnitResult result =
-              process.apply(holder, lane, Offset(offset), Offset(offset + 1));
+          const UnitResult result = process.apply(holder, lane, Offset(offset), Offset(offset + 1));
           if (result.verdict == UnitVerdict::applied) ++offset;
         }
       });
@@ -299,6 +298,22 @@ TEST_F(SqliteTrouble, E3_AnInputOutputErrorInACommitIsInDoubt) {
   EXPECT_EQ(process.activate(next, Offset(0)).error, StoreError::none);
   EXPECT_EQ(insert(process, holder, 0).verdict, UnitVerdict::superseded);
   EXPECT_EQ(insert(process, next, 0).verdict, UnitVerdict::applied);
+}
+
+TEST_F(SqliteTrouble, E3_ARequestInDoubtIsFollowedByANewConnection) {
+  create();
+  StoreProcess process(*this);
+  const Holder holder = process.acquire(domain_of(), rule, Offset(0));
+  const auto one = process.open_unit(holder, 0, Offset(0));
+  // Lives as long as the connection: every commit happens and is answered with an error.
+  sqlite3_wal_hook(
+      transaction(*one).native(), [](void*, ::sqlite3*, const char*, int) { return SQLITE_IOERR; },
+      nullptr);
+  one->roll_back();
+  EXPECT_EQ(process.reserve(process.grant(domain_of(), rule)).error, StoreError::in_doubt);
+  const Reserved::Item next = process.reserve(process.grant(domain_of(), rule));
+  EXPECT_EQ(next.error, StoreError::none);
+  EXPECT_EQ(next.token, Token(3)) << "the draw in doubt had happened";
 }
 
 TEST_F(SqliteTrouble, ADeletedFileStopsEverything) {

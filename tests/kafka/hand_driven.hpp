@@ -1,12 +1,9 @@
-// librdkafka's mock cluster, a producer for it, and a hand-driven Source with a recording sink.
+// A Source driven by hand, with a sink that records what it is told.
 #pragma once
 
 #include <gtest/gtest.h>
-#include <librdkafka/rdkafka.h>
-#include <librdkafka/rdkafka_mock.h>
 
 #include <condition_variable>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -14,80 +11,21 @@
 #include <string>
 #include <vector>
 
+#include "kafka/cluster.hpp"
 #include "tenure/kafka/source.hpp"
 
 namespace tenure::kafka {
-
-class MockCluster {
- public:
-  explicit MockCluster(int brokers = 1) {
-    char reason[512];
-    rd_kafka_conf_t* conf = rd_kafka_conf_new();
-    rd_kafka_conf_set(conf, "bootstrap.servers", "127.0.0.1:1", reason, sizeof reason);
-    rd_kafka_conf_set(conf, "log_level", "0", reason, sizeof reason);
-    holder_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof reason);
-    cluster_ = rd_kafka_mock_cluster_new(holder_, brokers);
-    bootstrap_ = rd_kafka_mock_cluster_bootstraps(cluster_);
-    rd_kafka_mock_set_controller_id(cluster_, 1);
-    rd_kafka_mock_group_initial_rebalance_delay_ms(cluster_, 0);
-    conf = rd_kafka_conf_new();
-    rd_kafka_conf_set(conf, "bootstrap.servers", bootstrap_.c_str(), reason, sizeof reason);
-    rd_kafka_conf_set(conf, "linger.ms", "1", reason, sizeof reason);
-    rd_kafka_conf_set(conf, "log_level", "0", reason, sizeof reason);
-    producer_ = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof reason);
-  }
-  ~MockCluster() {
-    rd_kafka_destroy(producer_);
-    rd_kafka_mock_cluster_destroy(cluster_);
-    rd_kafka_destroy(holder_);
-  }
-  MockCluster(const MockCluster&) = delete;
-
-  void create(const std::string& topic, int partitions) {
-    rd_kafka_mock_topic_create(cluster_, topic.c_str(), partitions, 1);
-  }
-  void produce(const std::string& topic, int partition, int count, const std::string& key = "k") {
-    rd_kafka_topic_t* topic_handle = rd_kafka_topic_new(producer_, topic.c_str(), nullptr);
-    for (int i = 0; i < count; ++i) {
-      const std::string value = "value-" + std::to_string(i);
-      ASSERT_EQ(rd_kafka_produce(topic_handle, partition, RD_KAFKA_MSG_F_COPY,
-                                 const_cast<char*>(value.data()), value.size(), key.data(),
-                                 key.size(), nullptr),
-                0);
-    }
-    rd_kafka_topic_destroy(topic_handle);
-    ASSERT_EQ(rd_kafka_flush(producer_, 10000), RD_KAFKA_RESP_ERR_NO_ERROR);
-  }
-  [[nodiscard]] const std::string& bootstrap() const { return bootstrap_; }
-  [[nodiscard]] rd_kafka_mock_cluster_t* raw() const { return cluster_; }
-  [[nodiscard]] rd_kafka_t* producer() const { return producer_; }
-
- private:
-  rd_kafka_t* holder_ = nullptr;
-  rd_kafka_mock_cluster_t* cluster_ = nullptr;
-  rd_kafka_t* producer_ = nullptr;
-  std::string bootstrap_;
-};
 
 /// Drives one Source by hand. Assigns are answered at once with fresh owners, revokes too,
 /// unless `hold_revokes`; records are noted and released.
 class HandDriven : public SourceSink {
  public:
-  HandDriven(const std::string& bootstrap, const std::string& group, const std::string& topic,
-             Protocol protocol, std::vector<std::pair<std::string, std::string>> extra = {}) {
+  HandDriven(const Cluster& cluster, const std::string& group, const std::string& topic,
+             Protocol protocol, Properties extra = {}) {
     SourceOptions options;
     options.topics = {topic};
-    options.properties = {{"bootstrap.servers", bootstrap}, {"group.id", group},
-                          {"fetch.wait.max.ms", "50"},      {"fetch.queue.backoff.ms", "10"}};
-    if (protocol == Protocol::consumer) {
-      options.properties.emplace_back("group.protocol", "consumer");
-    } else {
-      options.properties.emplace_back(
-          "partition.assignment.strategy",
-          protocol == Protocol::eager ? "range" : "cooperative-sticky");
-      options.properties.emplace_back("session.timeout.ms", "6000");
-      options.properties.emplace_back("heartbeat.interval.ms", "300");
-    }
+    options.properties = cluster.member_properties(protocol);
+    options.properties.emplace_back("group.id", group);
     for (auto& row : extra) options.properties.push_back(std::move(row));
     auto made = make_source(options);
     if (!made) {
@@ -95,12 +33,7 @@ class HandDriven : public SourceSink {
       return;
     }
     source = std::move(*made);
-    const auto opened = source->open(*this, [this] {
-      const std::lock_guard lock(mutex_);
-      woken_ = true;
-      wake_.notify_one();
-    });
-    EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().message);
+    open();
   }
   ~HandDriven() override { source.reset(); }
 
@@ -118,9 +51,31 @@ class HandDriven : public SourceSink {
       woken_ = false;
     }
   }
+  /// Polls for `time`; for what must not happen.
+  void during(std::chrono::milliseconds time) { until([] { return false; }, time); }
+  void open() {
+    const auto opened = source->open(*this, [this] {
+      const std::lock_guard lock(mutex_);
+      woken_ = true;
+      wake_.notify_one();
+    });
+    EXPECT_TRUE(opened.has_value()) << (opened ? "" : opened.error().message);
+  }
   void start(const TopicPartition& partition, std::int64_t offset) {
     const StartAt at{owners.at(partition), partition, Offset(offset), no_leader_epoch};
     source->start(std::span<const StartAt>(&at, 1));
+  }
+  /// Offsets delivered under the present owner of the partition.
+  const std::vector<std::int64_t>& of(const TopicPartition& partition) {
+    return offsets[owners.at(partition).grant];
+  }
+  void commit(std::uint64_t id, const std::vector<std::pair<TopicPartition, std::int64_t>>& rows,
+              const std::string& metadata = "") {
+    std::vector<CommitLine> lines;
+    for (const auto& [partition, offset] : rows) {
+      lines.push_back({owners.at(partition), partition, Offset(offset), no_leader_epoch, metadata});
+    }
+    source->commit(CommitId(id), lines);
   }
   void release_revokes() {
     for (const Rebalance& revoke : held) answer(revoke);
@@ -140,7 +95,7 @@ class HandDriven : public SourceSink {
   std::vector<RecordError> errors;
   std::vector<ClientError> client_errors;
   std::vector<MembershipTimes> known_times;
-  std::vector<MessageView> views;  // keys and values end with the call; sizes stay
+  std::function<void(OwnerRef)> on_delivered;  // called inside the source's call
   bool hold_revokes = false;
   bool keep_messages = false;
   std::vector<MessageHandle> kept;
@@ -175,6 +130,7 @@ class HandDriven : public SourceSink {
       offsets[owner.grant].push_back(record.offset.value());
       if (record.message != nullptr) messages.push_back(record.message);
     }
+    if (on_delivered) on_delivered(owner);
     if (keep_messages) {
       kept.insert(kept.end(), messages.begin(), messages.end());
     } else {
