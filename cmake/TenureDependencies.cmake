@@ -1,6 +1,6 @@
 # Finds what the enabled parts need. Layers name these targets: tl::expected, Threads::Threads,
 # PkgConfig::rdkafka, PkgConfig::sqlite3, PkgConfig::libcrypto, yaml-cpp::yaml-cpp, fmt::fmt,
-# spdlog::spdlog, CLI11::CLI11, nlohmann_json::nlohmann_json; tests also GTest::gtest, GTest::gmock,
+# CLI11::CLI11, nlohmann_json::nlohmann_json; tests also GTest::gtest, GTest::gmock,
 # rapidcheck. xxhash is header only (XXH_INLINE_ALL).
 
 find_package(tl-expected REQUIRED)
@@ -57,7 +57,6 @@ if(TENURE_APP)
     set_target_properties(yaml-cpp::yaml-cpp PROPERTIES INTERFACE_LINK_LIBRARIES yaml-cpp)
   endif()
   find_package(fmt REQUIRED)
-  find_package(spdlog REQUIRED)
   find_package(CLI11 REQUIRED)
   find_package(nlohmann_json 3.11 REQUIRED)
   # SHA-256 of the effective configuration (config.loaded); librdkafka links it anyway.

@@ -85,6 +85,6 @@ if(TARGET tenure_sqlite)
 endif()
 if(TARGET tenure_app)
   pc(NAME tenure-app TARGETS app handler
-     REQUIRES tenure-kafka tenure-sqlite tenure-observe tenure yaml-cpp spdlog fmt
+     REQUIRES tenure-kafka tenure-sqlite tenure-observe tenure yaml-cpp fmt
               libcrypto)
 endif()

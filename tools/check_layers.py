@@ -31,7 +31,7 @@ LAYERS = {
     "judge": ({"base", "core", "ports"},
               {"tl/", "fmt/", "nlohmann/", "librdkafka/", "sqlite3.h", "xxhash.h"}),
     "app": ({"base", "core", "ports", "runtime", "memory", "observe", "kafka", "sqlite", "handler"},
-            {"tl/", "fmt/", "nlohmann/", "librdkafka/", "sqlite3.h", "yaml-cpp/", "CLI/", "spdlog/",
+            {"tl/", "fmt/", "nlohmann/", "librdkafka/", "sqlite3.h", "yaml-cpp/", "CLI/",
              "openssl/", "xxhash.h"}),
     "sim": ({"base", "core", "ports", "memory"}, {"tl/"}),
 }

@@ -38,10 +38,10 @@ namespace tenure {
 
 /// What the runtime is connected to. One Runtime at a time uses a source or a store.
 struct Ports {
-  std::shared_ptr<Source> source;      ///< required
-  std::shared_ptr<EffectStore> store;  ///< or null
-  std::shared_ptr<const Clock> clock;  ///< null: the system's CLOCK_BOOTTIME
-  std::vector<std::shared_ptr<Observer>> observers;
+  std::shared_ptr<Source> source{};      ///< required
+  std::shared_ptr<EffectStore> store{};  ///< or null
+  std::shared_ptr<const Clock> clock{};  ///< null: the system's CLOCK_BOOTTIME
+  std::vector<std::shared_ptr<Observer>> observers{};
 };
 
 /// How a run ended. Counts are those of the stop, from its request to the end.

@@ -67,12 +67,14 @@ int detail::app_main(int argc, char** argv, const std::function<void(Builder& bu
   Builder code;
   build(code);
   // What Options::validate() knows the configuration checks too, but not what on() was told twice.
+  bool sound = true;
   for (const Problem& problem : code.validate()) {
     if (problem.key == "kafka.group.id") continue;
     ::fprintf(stderr, "%s: error: %s [%s]\n", program.name.c_str(), problem.message.c_str(),
               problem.key.c_str());
-    return number(ExitCode::config_invalid);
+    sound = false;
   }
+  if (!sound) return number(ExitCode::config_invalid);
   app::RunSetup setup;
   setup.sources = app::sources_of(line);
   setup.sources.builder = app::given_by(code);

@@ -205,7 +205,7 @@ class Program {
         make_source(builder.options(), builder.topics(), ports.store != nullptr);
     if (!source) return refused(source.error());
     ports.source = std::move(*source);
-    ports.observers.push_back(std::make_shared<Forward>(events_, *tally_));
+    ports.observers.push_back(std::make_shared<Forward>(events_, *tally_, handlers_));
     Result<Runtime> runtime = create(builder, ports);
     if (!runtime) return stop_asked_.is_set() ? ended_early() : away(runtime.error());
     return run_member(*runtime);
@@ -214,16 +214,19 @@ class Program {
   /// Hands the loop's events on; the stream outlives it.
   class Forward final : public Observer {
    public:
-    Forward(EventStream& events, Tally& tally) : events_(events), tally_(tally) {}
+    Forward(EventStream& events, Tally& tally, const Handlers& handlers)
+        : events_(events), tally_(tally), handlers_(handlers) {}
     void on_event(const Event& event) override {
       events_.on_event(event);
       tally_.after();
+      if (event.name == EventName::app_draining && handlers_.stopping) handlers_.stopping();
     }
     [[nodiscard]] bool wants_records() const override { return events_.wants_records(); }
 
    private:
     EventStream& events_;
     Tally& tally_;
+    const Handlers& handlers_;
   };
 
   /// Tries again while the store is merely away.
@@ -332,8 +335,9 @@ class Program {
     {
       const Lock lock(mutex_);
       runtime_ = &runtime;
+      // Once: to ask again with a budget of 0 would be to abandon.
+      if (stop_asked_.is_set()) runtime.request_stop(config_.shutdown.budget);
     }
-    if (stop_asked_.is_set()) runtime.request_stop(config_.shutdown.budget);
     std::thread broker([this] { watch_broker(); });
     std::thread progress([this, &runtime] { show_progress(runtime); });
     const StopReport report = runtime.run();
@@ -421,9 +425,8 @@ class Program {
     }
     const int asked = ++stops_;
     if (asked == 1) {
-      stop_asked_.set();
-      if (handlers_.stopping) handlers_.stopping();
       const Lock lock(mutex_);
+      stop_asked_.set();
       if (runtime_ != nullptr) runtime_->request_stop(config_.shutdown.budget);
       return;
     }
@@ -556,8 +559,8 @@ void print_faults(const std::vector<Fault>& faults, bool warnings) {
 std::vector<FlagSpec> flags_of_every_verb() {
   return {
       {"-c,--config", "FILE", "configuration, YAML or JSON"},
-      {"-b,--brokers", "BROKERS", "host:port, separated by commas (kafka.bootstrap.servers)"},
-      {"-g,--group", "GROUP", "consumer group (kafka.group.id)"},
+      {"-b,--brokers", "BROKERS", "host:port, separated by commas"},
+      {"-g,--group", "GROUP", "consumer group"},
       {"-t,--topic", "TOPIC", "topic names or ^regex", {}, true},
       {"-X", "PROPERTY=VALUE", "client properties, verbatim", {}, true},
       {"-o,--output", "FORMAT", "format of what is printed", {"text", "wide", "json"}},

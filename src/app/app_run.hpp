@@ -26,7 +26,7 @@ namespace tenure::app {
 
 /// What ties topics to code, with what has to be told of the program's end. Either may be empty.
 struct Handlers {
-  std::function<void()> stopping;  ///< a stop has begun; any thread
+  std::function<void()> stopping;  ///< the drain of a stop has begun; loop thread, must not wait
   std::function<void()> ended;     ///< no handler is called any more; may wait
 };
 

@@ -47,7 +47,7 @@ std::vector<FlagSpec> run_flags() {
   std::vector<FlagSpec> flags = {
       {"--exec", "COMMAND", "handler program and its arguments", {}, true},
       {"--http", "URL", "comes in a later version"},
-      {"--sql", "STATEMENT", "statements run for each record, in one transaction", {}, true},
+      {"--sql", "STATEMENT", "statements for each record, in one transaction", {}, true},
   };
   for (FlagSpec& flag : app::flags_of_run()) flags.push_back(std::move(flag));
   return flags;
@@ -73,7 +73,7 @@ app::ProgramSpec make_program() {
         "tenure run -c tenure.yaml -b b1:9092 --until-end --history run.jsonl"},
        run_flags()},
       {"demo",
-       "watch partitions change hands on an embedded broker; ends PASS or FAIL",
+       "an embedded broker, members that fail, a verdict",
        {"tenure demo", "tenure demo --scenario zombie --plain",
         "tenure demo --scenario kill --protocol consumer --seed 7"},
        {{"--scenario", "NAME", "what happens", scenario_names()},
@@ -87,7 +87,7 @@ app::ProgramSpec make_program() {
        false,
        scenario_summaries()},
       {"check",
-       "config, broker, topics, store and budgets, read-only",
+       "config, broker, topics, store, budgets; read-only",
        {"tenure check -c tenure.yaml", "tenure check -c tenure.yaml -o json"},
        {}},
       {"config show",

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -21,6 +23,8 @@ using app::ExitCode;
 
 // Past bye, TERM and KILL of the exec protocol.
 constexpr std::chrono::milliseconds exec_close{12'000};
+// What a program that has nothing left to do gets, however late it is.
+constexpr std::chrono::milliseconds exec_close_least{1'000};
 
 void on_every_topic(const Config& config, const Handler& handler, Builder& builder) {
   for (const std::string& topic : config.topics) builder.on(topic, handler);
@@ -54,9 +58,20 @@ Result<app::Handlers> tie_exec(const Config& config, const Config::Exec& exec, L
       });
   if (auto started = handler->start(); !started) return tl::unexpected<Error>(started.error());
   on_every_topic(config, handler->handler(), builder);
+  // R10: the handler's programs end within the budgets of the whole.
+  using Clock = std::chrono::steady_clock;
+  const auto stopped_at = std::make_shared<std::atomic<Clock::rep>>(0);
+  const auto whole = config.shutdown.budget + config.drain.commit + config.shutdown.close;
   app::Handlers out;
-  out.stopping = [handler] { handler->begin_shutdown(); };
-  out.ended = [handler] { handler->close(exec_close); };
+  out.stopping = [handler, stopped_at] {
+    stopped_at->store(Clock::now().time_since_epoch().count());
+    handler->begin_shutdown();
+  };
+  out.ended = [handler, stopped_at, whole] {
+    const Clock::time_point began{Clock::duration(stopped_at->load())};
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(began + whole - Clock::now());
+    handler->close(std::clamp(left, exec_close_least, exec_close));
+  };
   return out;
 }
 

@@ -354,8 +354,8 @@ void Engine::Impl::settle_answer(const Member& member) {
     Acquisition& a = owner->acquisition;
     a.validating = false;
     // T2: the member id must be that of the grant and the epoch above 0, still.
-    if (verdict.outcome == CommitOutcome::accepted && member.id == owner->member.id &&
-        member.epoch.value() > 0) {
+    if (verdict.outcome == CommitOutcome::accepted && !member.id.empty() &&
+        member.id == owner->member.id && member.epoch.value() > 0) {
       a.validated = true;
       a.failures = 0;
       owner->validated_by_broker = true;

@@ -140,7 +140,7 @@ class Run {
     if (!load) return bug(load.error());
     load_ = std::move(*load);
     const app::Signals signals([this](int number) {
-      if (number == SIGTERM || number == SIGINT) interrupted_ = true;
+      if (number != SIGUSR1) interrupted_ = true;
     });
     carry_out(script_.look(now()));
     while (!script_.finished() && !interrupted_ && !error_) {

@@ -383,10 +383,10 @@ std::vector<judge::Sight> Script::sights() const {
     case Scenario::tour:
       if (plan_.protocol == Protocol::eager && plan_.brokers.empty()) {
         // The mock refuses commits while a classic group rebalances, which a broker takes.
-        sights.push_back({"a complete drain", member.drains > 0});
+        sights.push_back({"a complete drain", world_.drains() > 0});
       } else {
-        sights.push_back({"a complete drain of A with its commit accepted",
-                          member.drains_committed > 0});
+        sights.push_back({"a complete drain with its commit accepted",
+                          world_.drains_committed() > 0});
       }
       sights.push_back(refused);
       break;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <variant>
 
 #include "demo/script.hpp"
@@ -124,8 +125,8 @@ void Timeline::look(Time now) {
 void Timeline::flush() {
   std::vector<std::pair<std::pair<std::string, Kind>, Group>> all(groups_.begin(), groups_.end());
   groups_.clear();
-  std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-    return a.second.first < b.second.first;
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.second.first, a.first) < std::tie(b.second.first, b.first);
   });
   for (const auto& [key, group] : all) print(key, group);
 }

@@ -100,6 +100,18 @@ std::size_t World::owned_except(std::string_view name) const {
   return owned.size();
 }
 
+std::uint64_t World::drains() const {
+  std::uint64_t sum = 0;
+  for (const auto& [name, member] : members) sum += member.drains;
+  return sum;
+}
+
+std::uint64_t World::drains_committed() const {
+  std::uint64_t sum = 0;
+  for (const auto& [name, member] : members) sum += member.drains_committed;
+  return sum;
+}
+
 bool World::granted_since_freeze(const std::string& name) const {
   const MemberState& frozen = member(name);
   return std::any_of(frozen.owned.begin(), frozen.owned.end(), [&](const auto& owned) {

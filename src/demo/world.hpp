@@ -96,6 +96,9 @@ struct World {
   [[nodiscard]] bool all_owned() const {
     return owned_except({}) == static_cast<std::size_t>(partitions);
   }
+  /// Owners of all members that drained completely; revoked ones with all of it committed.
+  [[nodiscard]] std::uint64_t drains() const;
+  [[nodiscard]] std::uint64_t drains_committed() const;
   /// The member owns something by a grant that is younger than its freeze.
   [[nodiscard]] bool granted_since_freeze(const std::string& name) const;
   [[nodiscard]] bool applied_by_other(Spot spot, std::string_view name) const;

@@ -50,7 +50,6 @@ void Database::restore(const Image& image) {
   const std::uint64_t version = state_->now.version + 1;
   state_->now = image;
   state_->now.version = version;
-  for (auto& [key, entry] : state_->now.entries) entry.version = version;
 }
 
 }  // namespace tenure::memory

@@ -25,6 +25,20 @@ std::string_view color_of(Level level) {
   return "";
 }
 
+/// What happens once, or answers a person who asked: never a repeat.
+bool always_told(EventName name) {
+  switch (name) {
+    case EventName::app_starting:
+    case EventName::app_ready:
+    case EventName::app_draining:
+    case EventName::config_loaded:
+    case EventName::config_rejected:
+      return true;
+    default:
+      return false;
+  }
+}
+
 bool bare(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return static_cast<unsigned char>(c) > ' ' && c != '"' && c != '\x7f';
@@ -74,7 +88,7 @@ void LogObserver::on_event(const Event& event) {
   std::int64_t suppressed = 0;
   if (event.name == EventName::app_stopped) {
     suppressed = take_untold();
-  } else {
+  } else if (!always_told(event.name)) {
     if (written_.size() >= places_max) forget_old(event.at);
     const Place place{event.name, event.has_owner ? event.grant.value() : 0};
     const auto [entry, is_new] = written_.try_emplace(place, Written{event.at, 0});

@@ -20,14 +20,27 @@ class Unit final : public EffectUnit {
   }
 
   void* transaction() override { return &transaction_; }
-  const UnitResult* failure() const override { return core_->failure(); }
+  const UnitResult* failure() const override {
+    const UnitResult* failure = core_->failure();
+    return failure == nullptr ? nullptr : &told(*failure);
+  }
   void commit(Offset to, LeaderEpoch leader_epoch, std::function<void(UnitResult)> done) override {
     TENURE_ASSERT(to > core_->key().from, "T4 a unit moves its lane forward");
-    done(core_->commit(to, leader_epoch));
+    const UnitResult result = core_->commit(to, leader_epoch);
+    done(told(result));
   }
   void roll_back() override { core_->roll_back(); }
 
  private:
+  // An ended owner's late transaction is refused either way; whether a successor stands in the
+  // database already is news for people, and the database says it.
+  const UnitResult& told(const UnitResult& result) const {
+    if (result.verdict != UnitVerdict::retired) return result;
+    if (!told_) told_ = store_->why_ended(core_->key(), result);
+    return *told_;
+  }
+
+  mutable std::optional<UnitResult> told_;
   const std::shared_ptr<StoreCore> store_;
   const std::shared_ptr<UnitCore> core_;
   Transaction transaction_;

@@ -220,6 +220,19 @@ std::shared_ptr<UnitCore> StoreCore::open_unit(UnitKey key) {
   return unit;
 }
 
+UnitResult StoreCore::why_ended(const UnitKey& key, UnitResult retired) const {
+  if (closing_.load() || file_ == nullptr) return retired;
+  auto connection = file_->connect();
+  if (!connection) return retired;
+  Lookup lookup;
+  lookup.domain = key.domain;
+  lookup.fence = key.fence;
+  lookup.lane = key.lane;
+  LookedUp found = look_up(**connection, lookup);
+  if (found.error != StoreError::superseded) return retired;
+  return {UnitVerdict::superseded, std::move(found.message)};
+}
+
 void StoreCore::forget(const UnitCore& unit) {
   const Lock lock(registry_);
   units_.erase(&unit);

@@ -35,6 +35,8 @@ class StoreCore : public std::enable_shared_from_this<StoreCore> {
   Result<void> open(StoreSink& sink);
   void submit(Request request);
   [[nodiscard]] std::shared_ptr<UnitCore> open_unit(UnitKey key);
+  /// `retired` or, when the stored fence is another's by now, `superseded` (a new connection).
+  [[nodiscard]] UnitResult why_ended(const UnitKey& key, UnitResult retired) const;
   /// The worker has let go of it.
   void forget(const UnitCore& unit);
   void cancel(OwnerRef owner);

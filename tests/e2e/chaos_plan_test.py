@@ -27,7 +27,7 @@ class Plan(unittest.TestCase):
             self.assertEqual({step.kind for step in steps if step.must}, set(plan.MUST_HAPPEN))
             (freeze,) = [step for step in steps if step.must and step.kind == "freeze"]
             self.assertGreater(freeze.length, plan.SESSION)
-            self.assertFalse(freeze.anywhere)
+            self.assertEqual(freeze.where, "at lock")
             self.assertTrue(all(0 <= step.pick < 1 for step in steps))
             self.assertEqual(steps, sorted(steps, key=lambda step: step.at))
 

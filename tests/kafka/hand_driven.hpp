@@ -43,7 +43,7 @@ class HandDriven : public SourceSink {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (true) {
       source->poll_events();
-      source->poll_records(1000);
+      source->poll_records(records_at_once);
       if (done()) return true;
       if (std::chrono::steady_clock::now() > end) return false;
       std::unique_lock lock(mutex_);
@@ -96,6 +96,7 @@ class HandDriven : public SourceSink {
   std::vector<ClientError> client_errors;
   std::vector<MembershipTimes> known_times;
   std::function<void(OwnerRef)> on_delivered;  // called inside the source's call
+  std::size_t records_at_once = 1000;
   bool hold_revokes = false;
   bool keep_messages = false;
   std::vector<MessageHandle> kept;

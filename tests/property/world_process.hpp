@@ -467,6 +467,7 @@ class Process final : public Host {
         }
       }
     }
+    lines_sent_ += commit.lines.size();
     client_.commit(commit);
   }
   void on(const core::ReadCommitted& read) {
@@ -650,6 +651,11 @@ class Process final : public Host {
     }
     if (stop_until_ != never && now() > stop_until_) fail("R10 the shutdown took too long");
     if (!unanswered_.empty()) fail("R5 ended with a rebalance unanswered");
+    const core::EngineTotals& totals = engine_.totals();
+    if (totals.commits_accepted + totals.commits_rejected + totals.commits_unresolved !=
+        lines_sent_) {
+      fail("C2 the outcome of a commit was not counted once");
+    }
     std::size_t out = 0;
     for (const auto& [message, is_out] : messages_) out += is_out ? 1 : 0;
     // What this very step frees comes behind the command.
@@ -667,6 +673,10 @@ class Process final : public Host {
       add_grant(*report.owner, {report.topic, report.partition});
     }
     if (report.name == EventName::record_parked) parked_ = true;
+    if (report.name == EventName::commit_unresolved && report.fields.size() > 1) {
+      const auto* reason = std::get_if<std::string>(&report.fields[1].value);
+      if (reason != nullptr && *reason == "not_sent") ++lines_sent_;
+    }
     if (report.name == EventName::effect_refused &&
         std::get<std::string>(report.fields.front().value) == "moved") {
       fail("T4 a lane moved under its owner's own token and stops for good");
@@ -733,6 +743,7 @@ class Process final : public Host {
     const auto shown = engine_.snapshot(run.owner);
     if (!shown || shown->state != OwnerState::active) fail("R1 dispatched while not active");
     if (shown->suspect) fail("R8 dispatched while suspect");
+    if (grant.log_went_back) fail("F8 dispatched though the log went back");
     if (now() - lease_at_ > cluster_.session) fail("R8 dispatched on an old lease");
     tasks_.emplace(task.id, task);
     queue_.push_back(task.id);
@@ -989,6 +1000,7 @@ class Process final : public Host {
   Member member_;
   std::map<std::uint64_t, std::pair<Instant, Duration>> unanswered_;
   std::optional<CommitOut> commit_out_;
+  std::uint64_t lines_sent_ = 0;  ///< and those that R4 had to give up before
   std::uint64_t membership_ = 0;
   Instant lease_at_ = Instant::min();
 

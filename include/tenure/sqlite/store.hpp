@@ -39,7 +39,7 @@ enum class Synchronous : std::uint8_t {
 struct Options {
   /// Database file on a local disk; relative to the working folder. May hold the user's own
   /// tables too. It is switched to write-ahead logging, for good.
-  std::string path;
+  std::string path{};
   Synchronous synchronous = Synchronous::full;
   /// Create file and tables when they are missing (`store init` at start).
   bool create = false;
@@ -50,7 +50,7 @@ struct Options {
   /// handler's feet and its handle answers `retired` for ever (T6). 10 ms .. 24 h.
   std::chrono::milliseconds unit_timeout{10000};
   /// Name of the SQLite VFS; empty = SQLite's default.
-  std::string vfs;
+  std::string vfs{};
 
   /// Every fault at once, one a line.
   [[nodiscard]] Result<void> validate() const;

@@ -39,9 +39,9 @@ namespace tenure::testing {
 
 /// What a test puts into a topic. Absent key or value: null.
 struct Message {
-  std::optional<std::string> key;
-  std::optional<std::string> value;
-  std::vector<std::pair<std::string, std::optional<std::string>>> headers;
+  std::optional<std::string> key{};
+  std::optional<std::string> value{};
+  std::vector<std::pair<std::string, std::optional<std::string>>> headers{};
   std::int64_t timestamp_ms = -1;
 };
 

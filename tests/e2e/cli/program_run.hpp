@@ -102,6 +102,15 @@ class ProgramRun {
   [[nodiscard]] const std::string& err() const { return texts_[1]; }
   [[nodiscard]] pid_t pid() const { return pid_; }
   void signal(int number) const { ::kill(pid_, number); }
+  /// Whether the program takes this signal itself by now, instead of dying of it.
+  [[nodiscard]] bool blocks(int number) const {
+    std::ifstream in("/proc/" + std::to_string(pid_) + "/status");
+    for (std::string line; std::getline(in, line);) {
+      if (!line.starts_with("SigBlk:")) continue;
+      return (std::stoull(line.substr(7), nullptr, 16) >> (number - 1) & 1U) != 0;
+    }
+    return false;
+  }
 
   /// Waits until `seen` is true of what was said, or the process ends, or time is up.
   bool until(const std::function<bool()>& seen, Milliseconds limit = Milliseconds(30'000)) {

@@ -5,8 +5,6 @@ handler runs and waits for it with no write open; then the owner is frozen and t
 broker is frozen around the thaw: the owner cannot learn that it was replaced but from the store.
 """
 
-import contextlib
-
 from support import judges, plan, rig, scenario
 
 PARTITIONS = 2
@@ -64,13 +62,11 @@ class Run(scenario.Scenario):
         self.expect("a commits all", lambda: scenario.all_committed(offsets.ask()))
 
         late = (0, self.sent[0])
-        with contextlib.closing(self.database.connect()) as lock:
-            lock.execute("BEGIN IMMEDIATE")
+        with self.database.write_lock():
             self.send_to(0, 1)
             self.expect("the handler of the record runs",
                         lambda: first.seen("record.dispatched", partition=0, offset=late[1]), 4.0)
             first.freeze()
-            lock.execute("ROLLBACK")
         if self.database.write_open():
             raise rig.Failure("the owner was frozen inside its transaction; nothing is shown")
         frozen_at = self.database.last_pos()

@@ -21,7 +21,9 @@ class Step:
     kind: str  # join, leave, kill, freeze
     pick: float  # 0 <= pick < 1
     length: float = 0.0  # of a freeze
-    anywhere: bool = False  # a freeze that is taken even inside an open write transaction
+    # Where a freeze finds its victim: anywhere, even inside an open write transaction; elsewhere;
+    # or with handlers that run and wait for the write lock, which we hold until it is frozen.
+    where: str = ""
     must: bool = False  # the run proves nothing without it
 
 
@@ -70,7 +72,8 @@ def draw_steps(seed, protocol, seconds):
             past = must or draw.random() < 0.75
             step.length = round(
                 SESSION + draw.uniform(1.0, 3.0) if past else draw.uniform(0.1, 1.5), 3)
-            step.anywhere = not must and draw.random() < 0.25
+            step.where = "at lock" if must else draw.choice(
+                ("at lock", "at lock", "anywhere", "elsewhere"))
         steps.append(step)
         at += draw.uniform(0.3, 4.0)
         if not first and at > seconds:

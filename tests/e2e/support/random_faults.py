@@ -12,6 +12,7 @@ HEAL_LIMIT = 90.0
 # R10, and what two busy cores may add to five processes that end at once.
 STOP_LIMIT = scenario.STOP_BUDGET + 3.0
 TAKEOVER_LIMIT = 20.0  # a freeze lasts longer than drawn until the takeover, but not for ever
+AT_LOCK = 0.3  # longer than the pause between two bursts of records
 RETRIES = 40  # of a fault that must happen and cannot yet
 LEAST_SECONDS = 20.0  # production is spread over so much, so that faults meet work
 
@@ -148,9 +149,12 @@ class Run(scenario.Scenario):
         """A freeze inside SQLite's write lock stalls all until the thaw. Taken when drawn so, else
         tried again at another moment."""
         for _ in range(30):
-            member.freeze()
+            with self.database.write_lock(step.where == "at lock"):
+                if step.where == "at lock":
+                    time.sleep(AT_LOCK)  # its workers come to the lock
+                member.freeze()
             fault.write_open = self.database.write_open()
-            if step.anywhere or not fault.write_open:
+            if step.where == "anywhere" or not fault.write_open:
                 break
             member.thaw()
             time.sleep(0.007)

@@ -275,6 +275,17 @@ class Database:
             connection.execute("ROLLBACK")
             return False
 
+    @contextlib.contextmanager
+    def write_lock(self, wanted=True):
+        """Keeps every writer waiting; without `wanted` nobody."""
+        if not wanted:
+            yield
+            return
+        with contextlib.closing(self.connect()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            yield
+            connection.execute("ROLLBACK")
+
     def last_pos(self):
         with contextlib.closing(self.connect()) as connection:
             return connection.execute("SELECT coalesce(max(pos), 0) FROM witness").fetchone()[0]

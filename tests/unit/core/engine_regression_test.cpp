@@ -101,6 +101,31 @@ TEST(EngineRegression, R8_Seed964_AnAnswerThatTookLongerThanTheSessionLeavesOwne
   EXPECT_FALSE(rig.out.empty());
 }
 
+TEST(EngineRegression, R8_ACommitSentBeforeTheSuspicionDoesNotEndItHoweverFresh) {
+  Rig rig;
+  const OwnerRef owner = rig.assign(0);
+  rig.hold_commits = true;
+  rig.advance(milliseconds(10500));  // sent at half the lease, 5 s
+  ASSERT_EQ(rig.open_commits.size(), 1u);
+  ASSERT_TRUE(rig.shown(owner).suspect);
+  rig.answer_commit();
+  EXPECT_TRUE(rig.shown(owner).suspect);
+  ASSERT_EQ(rig.open_commits.size(), 1u);
+  rig.answer_commit();
+  EXPECT_FALSE(rig.shown(owner).suspect);
+}
+
+TEST(EngineRegression, T2_ACommitOfNobodyValidatesNothing) {
+  for (const bool fence : {false, true}) {
+    Rig rig(fence ? Rig::transactional() : Rig::defaults());
+    rig.member = Member{"", Epoch(1), ""};
+    const OwnerRef owner = rig.assign(0);
+    rig.advance(seconds(1));
+    EXPECT_FALSE(rig.commits.empty());
+    EXPECT_EQ(rig.state(owner), OwnerState::acquiring);
+  }
+}
+
 TEST(EngineRegression, R8_WithoutACommittedOffsetTheQuietLeaseIsRenewedToo) {
   EngineOptions options = Rig::defaults();
   options.start_position = false;
@@ -425,6 +450,25 @@ TEST(EngineRegression, F8_ALogThatWentBackTakesNoRoomFromOthers) {
   EXPECT_EQ(rig.engine().room(), 10u);
   rig.finish_all();
   EXPECT_EQ(rig.freed.size(), rig.messages_made());
+}
+
+TEST(EngineRegression, R1_RetriesOfAnOwnerThatEndsTakeNoRoomFromOthers) {
+  EngineOptions options = Rig::defaults();
+  options.retry_waiting_max = 2;
+  Rig rig(options);
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 2);
+  while (!rig.out.empty()) {
+    rig.give_back(rig.out.front(), RecordResult::retry, [](RecordRun& run) {
+      for (std::uint32_t i = 0; i < run.records.size(); ++i) {
+        run.failures.push_back({i, "later", "busy", std::chrono::hours(1)});
+      }
+    });
+  }
+  EXPECT_EQ(rig.engine().room(), 0u);
+  rig.revoke({0});
+  EXPECT_GT(rig.engine().room(), 0u);
+  EXPECT_GT(rig.engine().next_wake(), rig.now() + std::chrono::hours(2));
 }
 
 TEST(EngineRegression, O7_WhatTheTotalsStoppedGoesOnWhenAnotherOwnerEnds) {

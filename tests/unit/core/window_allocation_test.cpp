@@ -176,6 +176,38 @@ TEST(WindowAllocationOfWaits, EndedEarlyTheyAllocateNothing) {
   EXPECT_EQ(test::allocations(), before);
 }
 
+// What is remembered of a record that failed goes when the record is terminal.
+TEST(WindowAllocationOfRetries, FailedRecordsAreForgottenWhenTheyAreDoneOrFinished) {
+  Window window({}, Offset(0), {});
+  char message = 0;
+  std::int64_t offset = 0;
+  core::Run run;
+  std::vector<Window::Held> held;
+  std::vector<MessageHandle> freed;
+  const auto attempt = [&](RecordResult result) {
+    ASSERT_TRUE(window.take(run, 1, Instant{}));
+    run.records[0].result = result;
+    held.clear();
+    window.settle(run, Instant{}, held, freed);
+  };
+  const auto round = [&] {
+    for (const bool finished : {false, true}) {
+      const Delivered record{&message, Offset(offset++), 7, 1, LeaderEpoch(1)};
+      window.admit(std::span(&record, 1), Instant{}, held, freed);
+      attempt(RecordResult::retry);
+      window.release(held.at(0).ordinal, true, Instant{});
+      attempt(finished ? RecordResult::reject : RecordResult::done);
+      if (finished) window.finish(held.at(0).ordinal, freed);
+      freed.clear();
+    }
+  };
+  for (int n = 0; n < 1000; ++n) round();
+  const std::uint64_t before = test::allocations();
+  for (int n = 0; n < 10'000; ++n) round();
+  EXPECT_EQ(test::allocations(), before);
+  EXPECT_EQ(window.frontier(), Offset(offset));
+}
+
 // By direct calls, since a compiler may leave out a new expression.
 TEST(AllocationCount, CountsEveryFormOfNew) {
   const std::uint64_t before = test::allocations();

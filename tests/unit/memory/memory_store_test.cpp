@@ -158,6 +158,9 @@ TEST_F(MemoryStore, AnImageBringsBackEntriesTicketsAndLanes) {
   database->restore(*image);
   EXPECT_EQ(database->get("a"), "1");
   EXPECT_EQ(database->lanes(domain).at(0).next_offset, Offset(0));
+  // As many changes as the image has lost: what was read has changed all the same.
+  database->put("a", "3");
+  database->put("a", "4");
   EXPECT_EQ(StoreProcess::commit(*reader, Offset(1)).verdict, UnitVerdict::contention);
 }
 

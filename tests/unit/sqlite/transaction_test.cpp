@@ -316,6 +316,21 @@ TEST_F(SqliteTransaction, T6_CancelInterruptsARunningStatement) {
   EXPECT_EQ(process->apply(next, 0, Offset(0), Offset(1)).verdict, UnitVerdict::applied);
 }
 
+TEST_F(SqliteTransaction, T4_ALateUnitOfAnEndedOwnerIsToldOfTheSuccessorInTheDatabase) {
+  const auto waiting = unit();
+  process->store().cancel(holder.owner);
+  ASSERT_NE(waiting->failure(), nullptr);
+  EXPECT_EQ(waiting->failure()->verdict, UnitVerdict::retired) << "nobody stands there yet";
+  const Holder successor = process->acquire(domain_of(), rule);
+  const auto late = process->open_unit(holder, 0, Offset(0));
+  transaction(*late).execute("INSERT INTO t VALUES ('late', 1)");
+  const UnitResult result = StoreProcess::commit(*late, Offset(1));
+  EXPECT_EQ(result.verdict, UnitVerdict::superseded);
+  EXPECT_NE(result.message.find("superseded by"), std::string::npos) << result.message;
+  EXPECT_EQ(process->apply(successor, 0, Offset(0), Offset(1)).verdict, UnitVerdict::applied);
+  EXPECT_EQ(outside("SELECT count(*) FROM t WHERE k = 'late'"), "0");
+}
+
 TEST_F(SqliteTransaction, T6_ACancelBetweenTwoStatementsStillInterruptsTheNext) {
   const auto one = unit();
   // Asked while the unit takes its turn: nothing runs yet that an interrupt could strike. The
