@@ -18,6 +18,9 @@
 // must return soon; their Completion may be used on any thread.
 #pragma once
 
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <tuple>
 #include <type_traits>
@@ -54,8 +57,9 @@ struct Signature : Signature<decltype(&F::operator())> {};
 template <class R, class... A>
 struct Signature<R (*)(A...)> {
   using result = R;
+  /// void: there are not so many.
   template <std::size_t I>
-  using argument = std::tuple_element_t<I, std::tuple<A...>>;
+  using argument = std::tuple_element_t<I, std::tuple<A..., void, void, void>>;
   static constexpr std::size_t arguments = sizeof...(A);
 };
 template <class R, class... A>
@@ -68,6 +72,11 @@ template <class C, class R, class... A>
 struct Signature<R (C::*)(A...) noexcept> : Signature<R (*)(A...)> {};
 template <class C, class R, class... A>
 struct Signature<R (C::*)(A...) const noexcept> : Signature<R (*)(A...)> {};
+
+template <class T>
+concept TransactionReference = std::is_lvalue_reference_v<T> && requires {
+  { std::remove_reference_t<T>::kind() } -> std::same_as<TransactionKind>;
+};
 
 }  // namespace detail
 
@@ -83,6 +92,8 @@ Handler make_handler(F&& function) {
   constexpr bool batch = std::is_same_v<First, Batch>;
   static_assert(batch || std::is_same_v<First, Record>,
                 "a handler's first argument is const tenure::Record& or tenure::Batch");
+  static_assert(std::is_same_v<std::decay_t<typename Shape::template argument<1>>, Owner>,
+                "a handler's second argument is const tenure::Owner&");
   Handler handler;
   if constexpr (std::is_void_v<typename Shape::result>) {
     static_assert(Shape::arguments == 3 &&
@@ -95,6 +106,9 @@ Handler make_handler(F&& function) {
                   "a handler returns tenure::Outcome, or takes a tenure::Completion");
     handler.shape = batch ? Handler::Shape::batch : Handler::Shape::single;
     if constexpr (Shape::arguments == 3) {
+      static_assert(detail::TransactionReference<typename Shape::template argument<2>>,
+                    "the third argument of a handler that returns an outcome is a store's "
+                    "Transaction&");
       using Transaction = std::decay_t<typename Shape::template argument<2>>;
       handler.transaction = Transaction::kind();
       handler.blocking = [f = Function(std::forward<F>(function))](
@@ -107,9 +121,8 @@ Handler make_handler(F&& function) {
         }
       };
     } else {
-      handler.blocking = [f = Function(std::forward<F>(function))](Batch records,
-                                                                   const Owner& owner,
-                                                                   void*) mutable {
+      handler.blocking = [f = Function(std::forward<F>(function))](
+                             Batch records, const Owner& owner, void*) mutable {
         if constexpr (batch) {
           return f(records, owner);
         } else {

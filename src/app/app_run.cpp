@@ -577,7 +577,7 @@ std::vector<FlagSpec> flags_of_run() {
       {"--concurrency", "N", "handlers at once"},
       {"--require-ready", "", "wait 30 s for broker and store, else exit 69"},
       {"--until-end", "", "stop at the log ends of the first join"},
-      {"--history", "FILE", "write what happens to a new file, for `verify`"},
+      {"--history", "FILE", "write what happens to a new file, as JSON lines"},
   };
 }
 

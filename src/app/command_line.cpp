@@ -170,6 +170,7 @@ std::string column(std::string_view left, std::string_view right) {
 std::string flag_lines(const std::vector<FlagSpec>& flags) {
   std::string out;
   for (const FlagSpec& flag : flags) {
+    if (flag.doc.empty()) continue;
     std::string left;
     for (const std::string& name : split(flag.names, ',')) {
       left += (left.empty() ? "" : ", ") + name;

@@ -17,7 +17,7 @@ namespace tenure::app {
 struct FlagSpec {
   std::string names;  ///< "-c,--config"; the last one is what Parsed knows it by
   std::string value;  ///< "FILE"; empty: a switch, which may be repeated
-  std::string doc;
+  std::string doc;    ///< empty: not in help
   std::vector<std::string> words = {};  ///< when not empty: the only values
   bool list = false;                    ///< takes every word up to the next flag
 };

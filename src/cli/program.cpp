@@ -46,7 +46,7 @@ std::string scenario_summaries() {
 std::vector<FlagSpec> run_flags() {
   std::vector<FlagSpec> flags = {
       {"--exec", "COMMAND", "handler program and its arguments", {}, true},
-      {"--http", "URL", "comes in a later version"},
+      {"--http", "URL", ""},
       {"--sql", "STATEMENT", "statements for each record, in one transaction", {}, true},
   };
   for (FlagSpec& flag : app::flags_of_run()) flags.push_back(std::move(flag));

@@ -317,9 +317,7 @@ std::vector<PartitionOwner*> Engine::Impl::live_owners() {
 void Engine::Impl::on(const TimesKnown& known) {
   times = known;
   // They may also change later, while this client is being closed.
-  if (phase != Phase::opening) return;
-  phase = Phase::member;
-  open_failures = 0;
+  if (phase == Phase::opening) phase = Phase::member;
 }
 
 void Engine::Impl::on(const RecordsDelivered& delivered) {

@@ -35,6 +35,7 @@ Duration Engine::Impl::drain_budget() const {
 void Engine::Impl::on(const Rebalance& rebalance) {
   orphaned_since = never;
   unreleased_since = never;
+  open_failures = 0;
   const bool broken = membership_broken(rebalance.member);
   const bool owned_before = !live.empty() || !reacquire.empty();
   report(EventName::group_rebalancing,
@@ -135,7 +136,7 @@ void Engine::Impl::drop_queued(PartitionOwner& owner) {
 }
 
 std::optional<Offset> Engine::Impl::last_commit(const PartitionOwner& owner) const {
-  if (owner.log_went_back) return {};
+  if (owner.log_went_back || owner.truncated) return {};
   const Offset value = committable(owner);
   if (value > owner.committed.value_or(owner.start) || owner.recommit) return value;
   return {};

@@ -228,9 +228,7 @@ Result<std::unique_ptr<Client>> Client::create(const SourceOptions& options, Sou
     return rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), reason, sizeof reason) ==
            RD_KAFKA_CONF_OK;
   };
-  bool classic = true;
   for (const auto& [name, value] : options.properties) {
-    if (name == "group.protocol" && value == "consumer") classic = false;
     if (!set(name, value)) {
       return fail(Code::invalid, "client property " + name + ": " + reason);
     }
@@ -255,7 +253,7 @@ Result<std::unique_ptr<Client>> Client::create(const SourceOptions& options, Sou
     return fail(Code::invalid, std::string("the client refuses its configuration: ") + reason);
   }
   static_cast<void>(conf.release());  // the client's now
-  made->group_protocol_ = classic ? "classic" : "consumer";
+  made->group_protocol_ = made->property("group.protocol");
   rd_kafka_t* client = made->client_;
   rd_kafka_poll_set_consumer(client);
   rd_kafka_set_log_queue(client, nullptr);

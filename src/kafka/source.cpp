@@ -40,6 +40,11 @@ struct Burials {
   std::size_t under_way = 0;  // guarded by mutex
 };
 
+// The member of a Kafka consumer group behind the Source port.
+//
+// Role: one Client after another; each is a new member (R11).
+// Owns: the client that is open, and those given up until the call that they are inside of ends.
+// Threads: as Source says. A client that was given up ends on a thread of its own.
 class KafkaSource final : public Source {
  public:
   explicit KafkaSource(SourceOptions options) : options_(std::move(options)) {}

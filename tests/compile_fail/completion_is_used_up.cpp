@@ -1,4 +1,4 @@
-// expect: discards qualifiers|as .this. argument|expects an rvalue
+// expect: discards qualifiers|as .this. argument|rvalue ref-qualifier
 // complete() takes the Completion: what is left of it cannot be used by accident.
 #include <utility>
 

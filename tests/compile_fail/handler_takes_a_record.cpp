@@ -9,6 +9,10 @@ using First = tenure::Record;
 using First = std::string;
 #endif
 
-tenure::Outcome charge(const First&, const tenure::Owner&) { return tenure::done(); }
+tenure::Outcome charge(const First&, const tenure::Owner&) {
+  return tenure::done();
+}
 
-void program(tenure::Builder& build) { build.on("orders", charge); }
+void program(tenure::Builder& build) {
+  build.on("orders", charge);
+}

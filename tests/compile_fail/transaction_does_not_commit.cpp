@@ -1,4 +1,4 @@
-// expect: has no member named .commit|no member named .commit
+// expect: no member named .commit
 // The transaction ends with the handler's outcome; a handler cannot commit it.
 #include <tenure/sqlite/store.hpp>
 

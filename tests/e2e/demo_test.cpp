@@ -104,7 +104,8 @@ TEST(Demo, AnInterruptedRunIsInconclusiveAndLeavesNoProcess) {
 }
 
 TEST(Demo, AKilledParentTakesItsMembersWithIt) {
-  ProgramRun run({"demo", "--scenario", "zombie", "--seed", "21"});
+  const TestFolder folder;  // a killed process removes nothing
+  ProgramRun run({"demo", "--scenario", "zombie", "--seed", "21", "--keep", folder.file("kept")});
   ASSERT_TRUE(run.says("frozen ", milliseconds(30'000))) << run.out();
   const std::vector<int> members = children_of(run.pid());
   EXPECT_EQ(members.size(), 2U);

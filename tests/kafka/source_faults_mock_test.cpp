@@ -194,6 +194,24 @@ TEST_P(SourceFaults, F4_ACommittedOffsetThatCouldNotBeReadIsNotNone) {
   }
 }
 
+TEST(SourceFaultsReads, F8_WhatABrokerThatIsAwayCannotTellIsAnErrorAndNothingStandsInForIt) {
+  MockCluster cluster;
+  cluster.create("t", 3);
+  HandDriven member(cluster, "g", "t", Protocol::consumer);
+  ASSERT_TRUE(member.until([&] { return member.owners.size() == 3; }));
+  cluster.down();
+  const std::vector<TopicPartition> asked{p(0), p(1), p(2)};
+  const std::vector<std::string> topics{"t"};
+  member.source->read_topics(ReadId(1), topics);
+  member.source->read_committed(ReadId(2), asked);
+  ASSERT_TRUE(member.until([&] { return !member.topics.empty() && !member.committed.empty(); }));
+  EXPECT_NE(member.topics[0].topics.at(0).error, BrokerError::none);
+  EXPECT_TRUE(member.topics[0].topics.at(0).id.zero());
+  for (const CommittedOffset& line : member.committed[0].offsets) {
+    EXPECT_NE(line.error, BrokerError::none);
+  }
+}
+
 // ---- R5b, R6: lost ------------------------------------------------------------------------------
 
 TEST_P(SourceFaults, R6_AMemberThatTheGroupHasExpelledIsToldThatAllIsLost) {

@@ -116,13 +116,15 @@ class Run(scenario.Scenario):
         return [active[name] for name in rows if name in active]
 
     def do(self, step, now):
-        """True when it was done; when not, what makes it possible is done instead."""
+        """True when it was done. Else it may be tried again; what makes it possible is done."""
         kind = step.kind
         active = [member for member in self.members if member.active()]
         alive = [member for member in self.members if member.running()]
         candidates = self.owners(active) if kind in ("kill", "freeze") else active
         # One goes on working whatever happens, and the machine must carry them all.
         if kind != "join" and (len(active) < 2 or not candidates):
+            if step.must and len(active) >= 2:
+                return False  # nobody has anything to lose yet
             kind = "join"
         if kind == "join" and len(alive) >= plan.MEMBERS_MAX:
             if len(active) < 2:

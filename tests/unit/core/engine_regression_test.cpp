@@ -184,6 +184,26 @@ TEST(EngineRegression, T8_AnAssignmentThatIsLostMeanwhileGetsNoNewOwner) {
   }
 }
 
+TEST(EngineRegression, T3_ALaterTicketAtActivationStartsAgainAtT1) {
+  Rig rig(Rig::transactional(1));
+  rig.hold_activate = true;
+  const OwnerRef first = rig.assign(0);
+  ASSERT_EQ(rig.open_activates.size(), 1u);
+  auto& stored = rig.store[rig.domain(0)];
+  stored.lanes.resize(1);
+  stored.lanes[0].token = Token(++stored.ticket);
+  stored.lanes[0].owner.bytes[0] = 99;
+  stored.lanes[0].next = Offset(0);
+  rig.hold_activate = false;
+  rig.answer(rig.open_activates.front());
+  EXPECT_EQ(rig.state(first), OwnerState::retired);
+  EXPECT_EQ(rig.count(EventName::effect_refused), 1u);
+  rig.advance(seconds(2));
+  ASSERT_EQ(rig.activated.size(), 1u);
+  EXPECT_GT(rig.activated[0].owner.grant, first.grant);
+  EXPECT_EQ(rig.activated[0].fence->token, Token(3));
+}
+
 TEST(EngineRegression, ATopicThatIsRecreatedBeforeT2IsReadAgain) {
   Rig rig(Rig::transactional(1));
   rig.hold_commits = true;
@@ -210,6 +230,23 @@ TEST(EngineRegression, C1_AnAnswerThatComesAtTheEndOfALongFreezeIsTheAnswer) {
   rig.answer_commit();  // the first thing the thawed process sees
   EXPECT_EQ(rig.shown(owner).committed, Offset(10));
   EXPECT_EQ(rig.engine().totals().commits_unresolved, 0u);
+}
+
+TEST(EngineRegression, C3_ACommitAgainThatIsRejectedIsSentOnceMore) {
+  Rig rig;
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 5);
+  rig.finish_all();
+  rig.advance(seconds(2));
+  rig.commits.clear();
+  rig.step(CommitAnswer{CommitId(999), {}});  // a late one, which may have rewound ours
+  rig.commit_errors[{"t", Partition(0)}] = {BrokerError::coordinator_loading};
+  rig.advance(milliseconds(1100));
+  EXPECT_EQ(rig.commits.size(), 1u);
+  rig.advance(milliseconds(1100));
+  EXPECT_EQ(rig.commits.size(), 2u);
+  rig.advance(milliseconds(1100));
+  EXPECT_EQ(rig.commits.size(), 2u) << "accepted";
 }
 
 TEST(EngineRegression, C3_AnUnresolvedLastCommitIsCountedOnce) {
@@ -329,6 +366,19 @@ TEST(EngineRegression, R11_AFatalClientEndsTheProgramOnce) {
   EXPECT_EQ(rig.abandons, 1);
 }
 
+TEST(EngineRegression, R11_AGroupThatStaysAwayIsJoinedWithBackoff) {
+  Rig rig;
+  for (int i = 0; i < 200; ++i) {
+    const int opens = rig.opens;
+    rig.step(ClientError{BrokerError::group_id_not_found, true, false, "gone"});
+    while (rig.opens == opens) rig.advance(milliseconds(100));
+    rig.step(TimesKnown{Rig::session, Rig::heartbeat, Rig::poll_limit, Rig::socket_timeout});
+    if (rig.now() > Instant(std::chrono::hours(1)) + seconds(60)) break;
+  }
+  EXPECT_LE(rig.opens, 15) << "in a minute";
+  EXPECT_TRUE(rig.finished.empty());
+}
+
 TEST(EngineRegression, TimesThatChangeWhileClosingDoNotOpenTheMemberAgain) {
   Rig rig;
   rig.assign(0);
@@ -434,6 +484,19 @@ TEST(EngineRegression, F8_ATruncationThatHasGrownOverAgainIsLoud) {
   rig.step(RecordError{owner, BrokerError::log_truncated, Offset(10), "truncated"});
   EXPECT_EQ(rig.shown(owner).cause, "log_went_back") << "the end is above the position again";
   EXPECT_EQ(rig.starts.size(), 1u);
+}
+
+TEST(EngineRegression, F8_ATruncatedPositionIsNotCommittedBeforeTheEndsAreKnown) {
+  Rig rig;
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 10);
+  rig.finish_all();
+  rig.hold_topics = true;
+  rig.step(RecordError{owner, BrokerError::log_truncated, Offset(10), "truncated"});
+  rig.commits.clear();
+  rig.revoke({0});
+  EXPECT_EQ(rig.revokes.size(), 1u);
+  EXPECT_TRUE(rig.commits.empty());
 }
 
 TEST(EngineRegression, F8_ALogThatWentBackTakesNoRoomFromOthers) {
