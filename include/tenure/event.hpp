@@ -37,7 +37,8 @@ struct EventTraits {
   bool history;           ///< always in histories
 };
 const EventTraits& traits(EventName name);
-inline constexpr std::size_t event_names = static_cast<std::size_t>(EventName::handler_protocol_error) + 1;
+inline constexpr std::size_t event_names =
+    static_cast<std::size_t>(EventName::handler_protocol_error) + 1;
 
 using FieldValue = std::variant<std::int64_t, double, bool, std::string_view>;
 struct Field {

@@ -12,11 +12,11 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <regex>
 #include <utility>
 #include <variant>
 
 #include "app/wiring.hpp"
+#include "runtime/topic_pattern.hpp"
 #include "tenure/kafka/source.hpp"
 #include "tenure/sqlite/store.hpp"
 
@@ -64,13 +64,11 @@ Finding topic_finding(const std::string& topic, const app::BrokerFacts& facts) {
   finding.fix = "create the topic, correct its name, or allow Describe on it";
   if (topic.starts_with('^')) {
     std::size_t matches = 0;
-    try {
-      const std::regex pattern(topic, std::regex::extended);
+    // The loader has refused what is no expression at all.
+    if (const auto pattern = runtime::TopicPattern::compile(topic)) {
       for (const auto& [name, partitions] : facts.topics) {
-        if (std::regex_search(name, pattern)) ++matches;
+        if (pattern->matches(name)) ++matches;
       }
-    } catch (const std::regex_error&) {
-      // The loader has refused what is no expression at all.
     }
     finding.observed = fmt::format("{} topics match", matches);
     finding.health = matches > 0 ? Health::ok : Health::warn;

@@ -136,7 +136,7 @@ std::optional<OwnerSnapshot> Engine::snapshot(OwnerRef ref) const {
   return shown;
 }
 
-// ---- step --------------------------------------------------------------------------------------
+// ---- step ------------------------------------------------------------------------------------
 
 void Engine::Impl::step(const Input& input) {
   // Frozen or suspended: nothing may be dispatched on the strength of an old lease (R8), so this
@@ -228,7 +228,7 @@ bool Engine::Impl::waits_for_partitions() const {
          reacquire.empty() && drains.empty();
 }
 
-// ---- shared small parts --------------------------------------------------------------------------
+// ---- shared small parts ----------------------------------------------------------------------
 
 PartitionOwner* Engine::Impl::find(OwnerRef ref) {
   return const_cast<PartitionOwner*>(std::as_const(*this).find(ref));
@@ -312,7 +312,7 @@ std::vector<PartitionOwner*> Engine::Impl::live_owners() {
   return owners;
 }
 
-// ---- records ---------------------------------------------------------------------------------------
+// ---- records ---------------------------------------------------------------------------------
 
 void Engine::Impl::on(const TimesKnown& known) {
   times = known;
@@ -513,7 +513,9 @@ void Engine::Impl::on(const RunReturned& returned) {
     // O3, R3: from the freeze on the frontier is final; whatever comes is late.
     for (const RunRecord& record : run->records) {
       if (record.message != nullptr) out->freed.push_back(record.message);
-      if (record.result == RecordResult::unstarted && run->store_error == StoreError::none) continue;
+      if (record.result == RecordResult::unstarted && run->store_error == StoreError::none) {
+        continue;
+      }
       ++totals.late;
       report(EventName::record_late, *owner,
              {{"offset", record.offset.value()}, {"outcome", std::string(word(record.result))}});

@@ -14,7 +14,7 @@ constexpr Duration advance_wait_max = std::chrono::milliseconds(500);
 
 }  // namespace
 
-// ---- lease -----------------------------------------------------------------------------------------
+// ---- lease -----------------------------------------------------------------------------------
 
 bool Engine::Impl::lease_fresh() const {
   return lease_at && now - *lease_at <= times.session / 2;
@@ -36,7 +36,7 @@ void Engine::Impl::check_lease() {
   commit_at = now;
 }
 
-// ---- what a commit may say ---------------------------------------------------------------------------
+// ---- what a commit may say -------------------------------------------------------------------
 
 Offset Engine::Impl::committable(const PartitionOwner& owner) const {
   const Offset frontier = owner.window->frontier();
@@ -142,7 +142,7 @@ void Engine::Impl::on(const IdleAdvanced& answer) {
   }
 }
 
-// ---- sending -------------------------------------------------------------------------------------------
+// ---- sending ---------------------------------------------------------------------------------
 
 void Engine::Impl::send(std::vector<CommitLine> lines, std::vector<SlotLine> slot_lines) {
   TENURE_ASSERT(!slot, "C1 at most one commit request is outstanding");
@@ -187,7 +187,9 @@ void Engine::Impl::pump_commits() {
       if (owner->state != OwnerState::active) continue;
       if (wants_advance(*owner)) advancing = ask_advance(*owner) || advancing;
     }
-    if (advancing) advance_deadline = after(now, std::min(advance_wait_max, options.commit_interval));
+    if (advancing) {
+      advance_deadline = after(now, std::min(advance_wait_max, options.commit_interval));
+    }
   }
   if (advancing) {
     bool out_there = false;
@@ -229,7 +231,7 @@ void Engine::Impl::expire_slot() {
   }
 }
 
-// ---- the answer ------------------------------------------------------------------------------------------
+// ---- the answer ------------------------------------------------------------------------------
 
 void Engine::Impl::on(const CommitAnswer& given) {
   if (!slot || given.id != slot->id) {

@@ -156,7 +156,7 @@ struct Engine::Impl {
   std::optional<Finished> finish_with;  ///< what to end with once closed
   Instant no_partition_since = never;   ///< until_end with an empty assignment
 
-  // ---- shared small parts (engine.cpp) ---------------------------------------------------------
+  // ---- shared small parts (engine.cpp) -------------------------------------------------------
   void step(const Input& input);
   void pump();
   [[nodiscard]] Instant next_wake() const;
@@ -176,7 +176,7 @@ struct Engine::Impl {
   void warn(const PartitionOwner& owner, std::string_view cause, std::string text);
   [[nodiscard]] std::vector<PartitionOwner*> live_owners();
 
-  // ---- records (engine.cpp) ----------------------------------------------------------------------
+  // ---- records (engine.cpp) ------------------------------------------------------------------
   void on(const Tick&) {}
   void on(const TimesKnown& known);
   void on(const RecordsDelivered& delivered);
@@ -203,7 +203,7 @@ struct Engine::Impl {
   template <class Change>
   auto with_window(PartitionOwner& owner, Change change);
 
-  // ---- grant to active (engine_acquire.cpp) ------------------------------------------------------
+  // ---- grant to active (engine_acquire.cpp) --------------------------------------------------
   void grant(const Rebalance& rebalance);
   void on(const TopicsRead& read);
   void on(const CommittedRead& read);
@@ -218,7 +218,7 @@ struct Engine::Impl {
   void went_back(PartitionOwner& owner, Offset wanted, Offset end);
   void relocated(PartitionOwner& owner, const LogEnds& ends);
 
-  // ---- commits and lease (engine_commit.cpp) -----------------------------------------------------
+  // ---- commits and lease (engine_commit.cpp) -------------------------------------------------
   void on(const CommitAnswer& answer);
   void on(const MemberRead& read);
   void on(const IdleAdvanced& answer);
@@ -236,7 +236,7 @@ struct Engine::Impl {
   void check_lease();
   [[nodiscard]] bool lease_fresh() const;
 
-  // ---- revocation, loss, shutdown (engine_rebalance.cpp) -----------------------------------------
+  // ---- revocation, loss, shutdown (engine_rebalance.cpp) -------------------------------------
   void on(const Rebalance& rebalance);
   void on(const ClientError& error);
   void on(const Closed&);

@@ -18,7 +18,7 @@ double milliseconds_of(Duration duration) { return static_cast<double>(duration.
 
 }  // namespace
 
-// ---- rebalances ------------------------------------------------------------------------------------
+// ---- rebalances ------------------------------------------------------------------------------
 
 bool Engine::Impl::membership_broken(const Member& member) const {
   if (member.id.empty() || member.epoch.value() < 0) return true;
@@ -106,7 +106,7 @@ void Engine::Impl::on(const Rebalance& rebalance) {
   if (unsafe) rejoin("the group had expelled this member without telling it");
 }
 
-// ---- drain -------------------------------------------------------------------------------------------
+// ---- drain -----------------------------------------------------------------------------------
 
 void Engine::Impl::begin_drain(PartitionOwner& owner, Deadline deadline) {
   const std::uint64_t in_flight = owner.window->lent();
@@ -287,7 +287,7 @@ void Engine::Impl::finish_drain(Drain& drain) {
   }
 }
 
-// ---- the end of an owner -------------------------------------------------------------------------------
+// ---- the end of an owner ---------------------------------------------------------------------
 
 void Engine::Impl::retire(PartitionOwner& owner, RetiredReason reason) {
   TENURE_ASSERT(owner.live(), "O3 retired is terminal");
@@ -420,7 +420,7 @@ void Engine::Impl::supersede(PartitionOwner& owner, std::string_view step) {
   }
 }
 
-// ---- the client ------------------------------------------------------------------------------------------
+// ---- the client ------------------------------------------------------------------------------
 
 void Engine::Impl::rejoin(std::string_view why) {
   report(EventName::group_rebalancing, {{"cause", "rejoining: " + std::string(why)}});
@@ -510,7 +510,7 @@ void Engine::Impl::on(const Closed&) {
   }
 }
 
-// ---- shutdown ----------------------------------------------------------------------------------------------
+// ---- shutdown --------------------------------------------------------------------------------
 
 void Engine::Impl::on(const StopRequested& request) {
   if (stopping || phase == Phase::finished) return;

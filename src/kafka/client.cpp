@@ -1,6 +1,7 @@
 #include "kafka/client.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -17,6 +18,9 @@ namespace {
 
 // A question to the broker gives up after this; the engine asks again.
 constexpr int inquiry_timeout_ms = 5000;
+// ... which is waited for in pieces: the end of a client waits for one piece at most.
+constexpr int answer_piece_ms = 100;
+constexpr int committed_pieces_ms[] = {250, 500, 1000, 2000};
 // The seek is handed to the client's own thread, never to a broker; it answers in microseconds.
 constexpr int seek_timeout_ms = 50;
 constexpr int wake_timeout_ms = 1000;
@@ -54,8 +58,9 @@ Uuid uuid_of_name(std::string_view topic) {
   return uuid;
 }
 
-std::string cluster_id(rd_kafka_t* client, int timeout_ms) {
-  char* id = rd_kafka_clusterid(client, timeout_ms);
+/// From the client's cache; empty before the first answer of a broker.
+std::string cluster_id(rd_kafka_t* client) {
+  char* id = rd_kafka_clusterid(client, 0);
   std::string text = id == nullptr ? "" : id;
   if (id != nullptr) rd_kafka_mem_free(client, id);
   return text;
@@ -68,85 +73,113 @@ Level level_of(int syslog) {
   return Level::debug;
 }
 
-/// Both ends of the log by two ListOffsets round trips at the client's isolation level.
-std::vector<LogEnds> ask_log_ends(rd_kafka_t* client, const std::vector<TopicPartition>& asked) {
-  std::vector<LogEnds> ends;
-  PartitionList starts;
-  PartitionList lasts;
-  for (const TopicPartition& partition : asked) {
-    starts.add(partition, RD_KAFKA_OFFSET_BEGINNING);
-    lasts.add(partition, RD_KAFKA_OFFSET_END);
-  }
-  rd_kafka_resp_err_t failed =
-      rd_kafka_offsets_for_times(client, starts.get(), inquiry_timeout_ms);
-  if (failed == RD_KAFKA_RESP_ERR_NO_ERROR) {
-    failed = rd_kafka_offsets_for_times(client, lasts.get(), inquiry_timeout_ms);
-  }
-  for (int i = 0; i < starts.size(); ++i) {
-    LogEnds line;
-    line.partition = asked[static_cast<std::size_t>(i)];
-    rd_kafka_resp_err_t error = failed;
-    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = starts[i].err;
-    if (error == RD_KAFKA_RESP_ERR_NO_ERROR) error = lasts[i].err;
-    line.error = broker_error(error);
-    if (error == RD_KAFKA_RESP_ERR_NO_ERROR && (starts[i].offset < 0 || lasts[i].offset < 0)) {
-      line.error = BrokerError::other;
-    }
-    if (line.error == BrokerError::none) {
-      line.start = Offset(starts[i].offset);
-      line.end = Offset(lasts[i].offset);
-    }
-    ends.push_back(std::move(line));
-  }
-  return ends;
-}
-
 using AdminOptions = std::unique_ptr<rd_kafka_AdminOptions_t, Free<rd_kafka_AdminOptions_destroy>>;
 using TopicCollection =
     std::unique_ptr<rd_kafka_TopicCollection_t, Free<rd_kafka_TopicCollection_destroy>>;
 using ConfigResource =
     std::unique_ptr<rd_kafka_ConfigResource_t, Free<rd_kafka_ConfigResource_destroy>>;
 
+AdminOptions admin_options(rd_kafka_t* client, rd_kafka_admin_op_t kind, int timeout_ms) {
+  AdminOptions options(rd_kafka_AdminOptions_new(client, kind));
+  char reason[512];
+  rd_kafka_AdminOptions_set_request_timeout(options.get(), timeout_ms, reason, sizeof reason);
+  return options;
+}
+
+EventHandle wait_for_answer(rd_kafka_queue_t* queue, const std::atomic<bool>& stopped) {
+  EventHandle event;
+  for (int waited = 0; !event && !stopped && waited < inquiry_timeout_ms + 1000;
+       waited += answer_piece_ms) {
+    event.reset(rd_kafka_queue_poll(queue, answer_piece_ms));
+  }
+  return event;
+}
+
+BrokerError error_of(const EventHandle& event) {
+  return event ? broker_error(rd_kafka_event_error(event.get())) : BrokerError::timed_out;
+}
+
+/// Both ends of the logs, at the client's isolation level.
+std::vector<LogEnds> ask_log_ends(rd_kafka_t* client, rd_kafka_IsolationLevel_t isolation,
+                                  const std::vector<TopicPartition>& asked,
+                                  const std::atomic<bool>& stopped) {
+  const AdminOptions options =
+      admin_options(client, RD_KAFKA_ADMIN_OP_LISTOFFSETS, inquiry_timeout_ms);
+  rd_kafka_error_destroy(rd_kafka_AdminOptions_set_isolation_level(options.get(), isolation));
+  const std::int64_t specs[] = {RD_KAFKA_OFFSET_SPEC_EARLIEST, RD_KAFKA_OFFSET_SPEC_LATEST};
+  QueueHandle queues[2];
+  for (std::size_t end = 0; end < 2; ++end) {
+    PartitionList list;
+    for (const TopicPartition& partition : asked) list.add(partition, specs[end]);
+    queues[end].reset(rd_kafka_queue_new(client));
+    rd_kafka_ListOffsets(client, list.get(), options.get(), queues[end].get());
+  }
+  std::vector<LogEnds> ends(asked.size());
+  std::map<TopicPartition, std::size_t> rows;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    ends[i].partition = asked[i];
+    rows[asked[i]] = i;
+  }
+  for (std::size_t end = 0; end < 2; ++end) {
+    const EventHandle event = wait_for_answer(queues[end].get(), stopped);
+    // A partition that the answer does not name is not known either.
+    std::vector<BrokerError> errors(
+        asked.size(), error_of(event) == BrokerError::none ? BrokerError::other : error_of(event));
+    std::size_t count = 0;
+    const rd_kafka_ListOffsetsResultInfo_t** infos =
+        error_of(event) == BrokerError::none
+            ? rd_kafka_ListOffsets_result_infos(rd_kafka_event_ListOffsets_result(event.get()),
+                                                &count)
+            : nullptr;
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto* row = rd_kafka_ListOffsetsResultInfo_topic_partition(infos[i]);
+      const auto found = rows.find(partition_of(*row));
+      if (found == rows.end()) continue;
+      LogEnds& line = ends[found->second];
+      BrokerError& error = errors[found->second];
+      error = broker_error(row->err);
+      if (error == BrokerError::none && row->offset < 0) error = BrokerError::other;
+      if (error == BrokerError::none) (end == 0 ? line.start : line.end) = Offset(row->offset);
+    }
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      if (ends[i].error == BrokerError::none) ends[i].error = errors[i];
+    }
+  }
+  return ends;
+}
+
 struct DescribedTopics {
   TopicsRead read;
   bool without_ids = false;
 };
 
-DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std::string>& topics) {
-  DescribedTopics described;
-  described.read.id = id;
-  for (const std::string& topic : topics) {
-    TopicFacts facts;
-    facts.topic = topic;
-    facts.error = BrokerError::timed_out;
-    described.read.topics.push_back(std::move(facts));
-  }
-  described.read.cluster = cluster_id(client, inquiry_timeout_ms);
-
+DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std::string>& topics,
+                           const std::atomic<bool>& stopped) {
   std::vector<const char*> names;
   for (const std::string& topic : topics) names.push_back(topic.c_str());
   const TopicCollection collection(
       rd_kafka_TopicCollection_of_topic_names(names.data(), names.size()));
-  const AdminOptions options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS));
-  char reason[512];
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), inquiry_timeout_ms, reason,
-                                            sizeof reason);
+  const AdminOptions options =
+      admin_options(client, RD_KAFKA_ADMIN_OP_DESCRIBETOPICS, inquiry_timeout_ms);
   const QueueHandle queue(rd_kafka_queue_new(client));
   rd_kafka_DescribeTopics(client, collection.get(), options.get(), queue.get());
-  const EventHandle event(rd_kafka_queue_poll(queue.get(), inquiry_timeout_ms + 1000));
-  const rd_kafka_DescribeTopics_result_t* result =
-      event ? rd_kafka_event_DescribeTopics_result(event.get()) : nullptr;
-  if (result == nullptr || rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    // F8: an id that could not be read is not known; nothing may stand in for it.
-    if (event && rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
-      for (TopicFacts& facts : described.read.topics) {
-        facts.error = broker_error(rd_kafka_event_error(event.get()));
-      }
-    }
-    return described;
+  const EventHandle event = wait_for_answer(queue.get(), stopped);
+  // F8: an id that could not be read is not known; nothing may stand in for it.
+  BrokerError error = error_of(event);
+  DescribedTopics described;
+  described.read.id = id;
+  described.read.cluster = cluster_id(client);
+  if (error == BrokerError::none && described.read.cluster.empty()) error = BrokerError::transport;
+  for (const std::string& topic : topics) {
+    TopicFacts facts;
+    facts.topic = topic;
+    facts.error = error == BrokerError::none ? BrokerError::other : error;
+    described.read.topics.push_back(std::move(facts));
   }
+  if (error != BrokerError::none) return described;
   std::size_t count = 0;
-  const rd_kafka_TopicDescription_t** rows = rd_kafka_DescribeTopics_result_topics(result, &count);
+  const rd_kafka_TopicDescription_t** rows = rd_kafka_DescribeTopics_result_topics(
+      rd_kafka_event_DescribeTopics_result(event.get()), &count);
   for (std::size_t i = 0; i < count; ++i) {
     const std::string_view name = rd_kafka_TopicDescription_name(rows[i]);
     for (TopicFacts& facts : described.read.topics) {
@@ -166,56 +199,45 @@ DescribedTopics ask_topics(rd_kafka_t* client, ReadId id, const std::vector<std:
   return described;
 }
 
-/// What the broker uses for this group: its own value for all groups, then that of the group.
-BrokerError ask_group_times(rd_kafka_t* client, const std::string& group, MembershipTimes& times) {
-  const rd_kafka_metadata_t* metadata = nullptr;
-  const rd_kafka_resp_err_t failed =
-      rd_kafka_metadata(client, 0, nullptr, &metadata, inquiry_timeout_ms);
-  if (failed != RD_KAFKA_RESP_ERR_NO_ERROR) return broker_error(failed);
-  const std::string broker =
-      metadata->broker_cnt > 0 ? std::to_string(metadata->brokers[0].id) : std::string();
-  rd_kafka_metadata_destroy(metadata);
-  if (broker.empty()) return BrokerError::transport;
-
-  const ConfigResource of_broker(
-      rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_BROKER, broker.c_str()));
-  const ConfigResource of_group(
+/// What the broker uses for this group: its own value, else that for all groups.
+BrokerError ask_group_times(rd_kafka_t* client, const std::string& group, MembershipTimes& times,
+                            const std::atomic<bool>& stopped) {
+  const ConfigResource resource(
       rd_kafka_ConfigResource_new(RD_KAFKA_RESOURCE_GROUP, group.c_str()));
-  rd_kafka_ConfigResource_t* asked[] = {of_broker.get(), of_group.get()};
-  const AdminOptions options(rd_kafka_AdminOptions_new(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS));
-  char reason[512];
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), inquiry_timeout_ms, reason,
-                                            sizeof reason);
+  rd_kafka_ConfigResource_t* asked = resource.get();
+  const AdminOptions options =
+      admin_options(client, RD_KAFKA_ADMIN_OP_DESCRIBECONFIGS, inquiry_timeout_ms);
   const QueueHandle queue(rd_kafka_queue_new(client));
-  rd_kafka_DescribeConfigs(client, asked, std::size(asked), options.get(), queue.get());
-  const EventHandle event(rd_kafka_queue_poll(queue.get(), inquiry_timeout_ms + 1000));
-  if (!event) return BrokerError::timed_out;
-  if (const rd_kafka_resp_err_t error = rd_kafka_event_error(event.get())) {
-    return broker_error(error);
-  }
+  rd_kafka_DescribeConfigs(client, &asked, 1, options.get(), queue.get());
+  const EventHandle event = wait_for_answer(queue.get(), stopped);
+  if (error_of(event) != BrokerError::none) return error_of(event);
   std::size_t resources = 0;
   const rd_kafka_ConfigResource_t** rows = rd_kafka_DescribeConfigs_result_resources(
       rd_kafka_event_DescribeConfigs_result(event.get()), &resources);
-  for (const std::string_view prefix : {"group.consumer.", "consumer."}) {
-    for (std::size_t r = 0; r < resources; ++r) {
-      std::size_t entries = 0;
-      const rd_kafka_ConfigEntry_t** entry = rd_kafka_ConfigResource_configs(rows[r], &entries);
-      for (std::size_t e = 0; e < entries; ++e) {
-        const std::string name = rd_kafka_ConfigEntry_name(entry[e]);
-        const char* value = rd_kafka_ConfigEntry_value(entry[e]);
-        const Duration duration = std::chrono::milliseconds(value ? std::atoll(value) : 0);
-        if (duration <= Duration::zero()) continue;
-        if (name == std::string(prefix) + "session.timeout.ms") times.session = duration;
-        if (name == std::string(prefix) + "heartbeat.interval.ms") times.heartbeat = duration;
-      }
+  if (resources != 1) return BrokerError::other;
+  if (rd_kafka_ConfigResource_error(rows[0]) != RD_KAFKA_RESP_ERR_NO_ERROR) {
+    return broker_error(rd_kafka_ConfigResource_error(rows[0]));
+  }
+  std::size_t entries = 0;
+  const rd_kafka_ConfigEntry_t** entry = rd_kafka_ConfigResource_configs(rows[0], &entries);
+  bool found = false;
+  for (std::size_t e = 0; e < entries; ++e) {
+    const std::string_view name = rd_kafka_ConfigEntry_name(entry[e]);
+    const char* value = rd_kafka_ConfigEntry_value(entry[e]);
+    const Duration duration = std::chrono::milliseconds(value ? std::atoll(value) : 0);
+    if (duration <= Duration::zero()) continue;
+    if (name == "consumer.heartbeat.interval.ms") times.heartbeat = duration;
+    if (name == "consumer.session.timeout.ms") {
+      times.session = duration;
+      found = true;
     }
   }
-  return BrokerError::none;
+  return found ? BrokerError::none : BrokerError::other;
 }
 
 }  // namespace
 
-// ---- birth and death -----------------------------------------------------------------------------
+// ---- birth and death -------------------------------------------------------------------------
 
 Client::Client(SourceSink& sink, std::shared_ptr<Waker> waker, SourceOptions::Hash hash)
     : sink_(sink), waker_(std::move(waker)), hash_(hash) {}
@@ -235,11 +257,12 @@ Result<std::unique_ptr<Client>> Client::create(const SourceOptions& options, Sou
   }
   // Ours, see ADR 0001 and 0004: starts are resolved by the engine, ends of partitions tell where
   // the fetch has passed (F3, F7), commits are explicit (C4).
-  for (const auto& [name, value] : {std::pair<const char*, const char*>{"enable.auto.commit", "false"},
-                                    {"enable.auto.offset.store", "false"},
-                                    {"auto.offset.reset", "error"},
-                                    {"enable.partition.eof", "true"},
-                                    {"log.queue", "true"}}) {
+  using Property = std::pair<const char*, const char*>;
+  for (const auto& [name, value] : {Property{"enable.auto.commit", "false"},
+                                    Property{"enable.auto.offset.store", "false"},
+                                    Property{"auto.offset.reset", "error"},
+                                    Property{"enable.partition.eof", "true"},
+                                    Property{"log.queue", "true"}}) {
     if (!set(name, value)) {
       return fail(Code::internal, std::string("client property ") + name + ": " + reason);
     }
@@ -358,17 +381,23 @@ void Client::ask_times() {
 void Client::ask_broker_times(MembershipTimes times) {
   // KIP-848: the broker decides. A value that it does not tell (no right to, a mock) is taken as
   // Apache Kafka's default; one that could not be asked for is asked for again.
-  leader_inquiry_->ask([this, times, group = property("group.id")]() mutable -> Inquiry::Answer {
-    const BrokerError error = ask_group_times(client_, group, times);
+  leader_inquiry_->ask([this, times, group = property("group.id")](
+                           const std::atomic<bool>& stopped) mutable -> Inquiry::Answer {
+    const BrokerError error = ask_group_times(client_, group, times, stopped);
     if (error == BrokerError::none) return [this, times] { sink_.times(times); };
     if (error == BrokerError::timed_out || error == BrokerError::transport) {
       return [this, times] { ask_broker_times(times); };
     }
-    return [] {};
+    return [this, error] {
+      sink_.client_log(Level::info, "TIMES",
+                       "the broker does not tell the session timeout of this group (" +
+                           std::string(name(error)) +
+                                 "): Apache Kafka's default, 45 s, is assumed");
+    };
   });
 }
 
-// ---- events ------------------------------------------------------------------------------------------
+// ---- events ----------------------------------------------------------------------------------
 
 void Client::poll_events() {
   if (times_due_) sink_.times(*std::exchange(times_due_, std::nullopt));
@@ -472,7 +501,7 @@ Member Client::member() const {
   return member;
 }
 
-// ---- assignment ----------------------------------------------------------------------------------------
+// ---- assignment ------------------------------------------------------------------------------
 
 Client::Granted* Client::find(std::string_view topic, std::int32_t partition) {
   const auto found = granted_.find(topic);
@@ -579,14 +608,13 @@ void Client::wake_started() {
     }
   }
   if (asked.empty() || closing_) return;
-  const AdminOptions options(rd_kafka_AdminOptions_new(client_, RD_KAFKA_ADMIN_OP_LISTOFFSETS));
-  char reason[512];
-  rd_kafka_AdminOptions_set_request_timeout(options.get(), wake_timeout_ms, reason, sizeof reason);
   // One request to each leader. The answers come to the reply queue, where nobody looks at them.
+  const AdminOptions options =
+      admin_options(client_, RD_KAFKA_ADMIN_OP_LISTOFFSETS, wake_timeout_ms);
   rd_kafka_ListOffsets(client_, asked.get(), options.get(), reply_queue_.get());
 }
 
-// ---- starting ------------------------------------------------------------------------------------------
+// ---- starting --------------------------------------------------------------------------------
 
 void Client::start(std::span<const StartAt> starts) {
   for (const StartAt& at : starts) {
@@ -627,7 +655,7 @@ void Client::flush_starts() {
   if (starts_due_ && !start_again_asked_) {
     // Looked at again with the answer of the commit that it waits for, or a little later.
     start_again_asked_ = true;
-    group_inquiry_->ask([this]() -> Inquiry::Answer {
+    group_inquiry_->ask([this](const std::atomic<bool>&) -> Inquiry::Answer {
       std::this_thread::sleep_for(start_again_wait);
       return [this] { start_again_asked_ = false; };
     });
@@ -717,7 +745,7 @@ void Client::forget(OwnerRef owner) {
   granted->start_due = false;
 }
 
-// ---- records ---------------------------------------------------------------------------------------------
+// ---- records ---------------------------------------------------------------------------------
 
 std::size_t Client::poll_records(std::size_t records_max) {
   flush_starts();
@@ -817,7 +845,7 @@ void Client::on_message_error(Granted& granted, const rd_kafka_message_t& messag
   sink_.record_error({owner, error, granted.expected, rd_kafka_message_errstr(&message)});
 }
 
-// ---- commits and reads -----------------------------------------------------------------------------------
+// ---- commits and reads -----------------------------------------------------------------------
 
 void Client::commit(CommitId id, std::span<const CommitLine> lines) {
   PartitionList list;
@@ -874,10 +902,19 @@ void Client::on_commit(rd_kafka_event_t* event) {
 
 void Client::read_committed(ReadId id, std::span<const TopicPartition> partitions) {
   group_inquiry_->ask([this, id, asked = std::vector<TopicPartition>(partitions.begin(),
-                                                                     partitions.end())] {
+                                                                     partitions.end())](
+                          const std::atomic<bool>& stopped) {
     PartitionList list;
     for (const TopicPartition& partition : asked) list.add(partition);
-    const rd_kafka_resp_err_t failed = rd_kafka_committed(client_, list.get(), inquiry_timeout_ms);
+    rd_kafka_resp_err_t failed = RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (const int piece : committed_pieces_ms) {
+      failed = rd_kafka_committed(client_, list.get(), piece);
+      const BrokerError error = broker_error(failed);
+      if (stopped || (error != BrokerError::timed_out && error != BrokerError::transport &&
+                      failed != RD_KAFKA_RESP_ERR__WAIT_COORD)) {
+        break;
+      }
+    }
     CommittedRead read{id, {}};
     for (int i = 0; i < list.size(); ++i) {
       CommittedOffset line;
@@ -898,8 +935,9 @@ void Client::read_committed(ReadId id, std::span<const TopicPartition> partition
 
 void Client::read_topics(ReadId id, std::span<const std::string> topics) {
   leader_inquiry_->ask(
-      [this, id, asked = std::vector<std::string>(topics.begin(), topics.end())]() -> Inquiry::Answer {
-        DescribedTopics described = ask_topics(client_, id, asked);
+      [this, id, asked = std::vector<std::string>(topics.begin(), topics.end())](
+          const std::atomic<bool>& stopped) -> Inquiry::Answer {
+        DescribedTopics described = ask_topics(client_, id, asked, stopped);
         return [this, described = std::move(described)] {
           if (described.without_ids) {
             sink_.client_log(Level::warn, "TOPICID",
@@ -912,9 +950,13 @@ void Client::read_topics(ReadId id, std::span<const std::string> topics) {
 }
 
 void Client::read_log_ends(ReadId id, std::span<const TopicPartition> partitions) {
-  leader_inquiry_->ask([this, id, asked = std::vector<TopicPartition>(partitions.begin(),
-                                                                      partitions.end())] {
-    LogEndsRead read{id, ask_log_ends(client_, asked)};
+  const rd_kafka_IsolationLevel_t isolation = property("isolation.level") == "read_uncommitted"
+                                                  ? RD_KAFKA_ISOLATION_LEVEL_READ_UNCOMMITTED
+                                                  : RD_KAFKA_ISOLATION_LEVEL_READ_COMMITTED;
+  leader_inquiry_->ask([this, id, isolation,
+                        asked = std::vector<TopicPartition>(partitions.begin(), partitions.end())](
+                           const std::atomic<bool>& stopped) {
+    LogEndsRead read{id, ask_log_ends(client_, isolation, asked, stopped)};
     return [this, read = std::move(read)] { sink_.log_ends_read(read); };
   });
 }

@@ -23,8 +23,8 @@ using ConfHandle = std::unique_ptr<rd_kafka_conf_t, Free<rd_kafka_conf_destroy>>
 using QueueHandle = std::unique_ptr<rd_kafka_queue_t, Free<rd_kafka_queue_destroy>>;
 using EventHandle = std::unique_ptr<rd_kafka_event_t, Free<rd_kafka_event_destroy>>;
 using ErrorHandle = std::unique_ptr<rd_kafka_error_t, Free<rd_kafka_error_destroy>>;
-using GroupMetadata =
-    std::unique_ptr<rd_kafka_consumer_group_metadata_t, Free<rd_kafka_consumer_group_metadata_destroy>>;
+using GroupMetadata = std::unique_ptr<rd_kafka_consumer_group_metadata_t,
+                                      Free<rd_kafka_consumer_group_metadata_destroy>>;
 
 /// A list of partitions. Rows are added in order and stay in it.
 class PartitionList {

@@ -40,7 +40,7 @@ void Inquiry::run() {
     const Question question = std::move(questions_.front());
     questions_.pop_front();
     lock.unlock();
-    Answer answer = question();
+    Answer answer = question(stopped_);
     lock.lock();
     if (stopped_) return;
     answers_.push_back(std::move(answer));

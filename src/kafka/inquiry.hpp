@@ -4,10 +4,12 @@
 //   not wait for a broker (C1), so it hands the question over and takes the answer later.
 // Owns: its thread and the questions not yet asked.
 // Threads: ask() and take() on the loop thread; questions run on the inquiry's own.
-// Lifecycle: stop() lets a running question end by its own time-out; the destructor joins.
+// Lifecycle: stop() tells a running question, which looks at it between two short waits; the
+//   destructor joins.
 // Promises: answers come in the order of the questions. Does not promise an answer after stop().
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -21,8 +23,9 @@ class Inquiry {
  public:
   /// Hands the answer to the sink; loop thread.
   using Answer = std::function<void()>;
-  /// Asks and returns the answer; inquiry thread.
-  using Question = std::function<Answer()>;
+  /// Asks and returns the answer; inquiry thread. Nobody takes the answer any more when
+  /// `stopped` is true.
+  using Question = std::function<Answer(const std::atomic<bool>& stopped)>;
 
   /// `waker` is called on the inquiry's thread when an answer is there.
   explicit Inquiry(std::function<void()> waker);
@@ -43,7 +46,7 @@ class Inquiry {
   std::condition_variable wake_;
   std::deque<Question> questions_;  // guarded by mutex_
   std::vector<Answer> answers_;     // guarded by mutex_
-  bool stopped_ = false;            // guarded by mutex_
+  std::atomic<bool> stopped_{false};  // changes under mutex_
   std::thread thread_;
 };
 

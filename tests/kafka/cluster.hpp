@@ -1,4 +1,5 @@
-// What the tests of this folder run on: librdkafka's mock cluster, or a real broker. And a producer.
+// What the tests of this folder run on: librdkafka's mock cluster or a real broker, and a
+// producer.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/pace.hpp"
 #include "kafka/cluster.hpp"
 #include "tenure/kafka/source.hpp"
 #include "tenure/port/observer.hpp"
@@ -138,8 +139,7 @@ inline bool wait_for(const std::function<bool()>& done, seconds limit = seconds(
   const auto end = std::chrono::steady_clock::now() + limit;
   while (!done()) {
     if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-    std::this_thread::sleep_until(std::chrono::steady_clock::now() + milliseconds(10));
+    ::tenure::testing::pace_until(std::chrono::steady_clock::now() + milliseconds(10));
   }
   return true;
 }

@@ -48,9 +48,10 @@ TEST_P(RuntimeOnBroker, KeptPartitionsAreHandledWithoutASecondOfSilenceAtTenJoin
     EXPECT_EQ(second->end().reason, StopReport::Reason::drained);
     ASSERT_TRUE(wait_for([&] {
       const Status status = first->status();
-      return std::count_if(status.owners.begin(), status.owners.end(), [](const OwnerStatus& owner) {
-               return owner.state == OwnerState::active;
-             }) == partitions;
+      return std::count_if(status.owners.begin(), status.owners.end(),
+                           [](const OwnerStatus& owner) {
+                             return owner.state == OwnerState::active;
+                           }) == partitions;
     }));
   }
   std::sort(silences.begin(), silences.end());

@@ -41,8 +41,10 @@ class RuntimeFaults : public testing::TestWithParam<Protocol> {
   }
   std::unique_ptr<Member> member(Builder build, Properties extra = {}) {
     return std::make_unique<Member>(
-        std::move(build), Ports{source_for(cluster, GetParam(), "t", "g", std::move(extra)), nullptr,
-                                nullptr, {events}});
+        std::move(build), Ports{source_for(cluster, GetParam(), "t", "g", std::move(extra)),
+                                nullptr,
+                                nullptr,
+                                {events}});
   }
   MockCluster cluster;
   Handled handled;

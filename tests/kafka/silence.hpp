@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/pace.hpp"
 #include "kafka/member.hpp"
 
 namespace tenure::kafka {
@@ -25,7 +26,7 @@ class Load {
             for (int i = 0; i < partitions; ++i) send(producer, topic, i, {"k", "v", {}});
             rd_kafka_poll(producer, 0);
             next += interval;
-            std::this_thread::sleep_until(next);
+            ::tenure::testing::pace_until(next);
           }
           rd_kafka_flush(producer, 10000);
         }) {}

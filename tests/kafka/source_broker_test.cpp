@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "support/pace.hpp"
 #include "kafka/source_contract.hpp"
 
 namespace tenure::kafka {
@@ -225,7 +226,7 @@ TEST_P(SourceOnBroker, KeptPartitionsAreSilentForLessThanASecondWhenOthersJoin) 
       }
       rd_kafka_poll(cluster->producer(), 0);
       next += milliseconds(5);
-      std::this_thread::sleep_until(next);
+      ::tenure::testing::pace_until(next);
     }
   });
   using Clock = std::chrono::steady_clock;

@@ -36,8 +36,8 @@ TEST(EngineWorld, EveryRuleHoldsInEveryWorldAndAllIsConsumedWhenItHeals) {
       continue;
     }
     const EngineWorld::Report again = EngineWorld(seed).run();
-    EXPECT_EQ(report.hash, again.hash) << "seed " << seed << " did not repeat: "
-                                       << report.parameters;
+    EXPECT_EQ(report.hash, again.hash)
+        << "seed " << seed << " did not repeat: " << report.parameters;
   }
   RecordProperty("steps", std::to_string(steps));
   if (std::getenv("TENURE_ENGINE_SHOW") != nullptr) {  // NOLINT(concurrency-mt-unsafe)

@@ -16,8 +16,8 @@ namespace tenure::test {
 class EngineWorld {
  public:
   struct Report {
-    std::uint64_t hash = 0;     ///< over everything the engines asked for, in order
-    std::string broken;         ///< empty: every rule held
+    std::uint64_t hash = 0;  ///< over everything the engines asked for, in order
+    std::string broken;      ///< empty: every rule held
     std::string parameters;
     std::uint64_t steps = 0;
     std::map<std::string_view, std::uint64_t> seen;  ///< events, by name
@@ -53,8 +53,8 @@ class EngineWorld {
     } catch (const Broken& failure) {
       report.broken = failure.what;
       if (cluster_) {
-        report.broken += "\n  at " + std::to_string((cluster_->now() - begun_).count() / 1'000'000) +
-                         " ms";
+        report.broken +=
+            "\n  at " + std::to_string((cluster_->now() - begun_).count() / 1'000'000) + " ms";
       }
     }
     report.hash = hash_;
@@ -109,8 +109,8 @@ class EngineWorld {
     o.drain_margin = milliseconds(500);
     o.shutdown_budget = seconds(3);
     o.close_limit = seconds(2);
-    o.reset = o.progress || draw_.chance(80) ? core::ResetPolicy::earliest
-                                             : core::ResetPolicy::latest;
+    o.reset =
+        o.progress || draw_.chance(80) ? core::ResetPolicy::earliest : core::ResetPolicy::latest;
     o.record_events = draw_.chance(20);
     mood_.stop = draw_.chance(10) ? 0.1 : 0;
     mood_.park = draw_.chance(50) ? 0.2 : 0;
@@ -119,14 +119,16 @@ class EngineWorld {
     parameters_ =
         "protocol " + std::string(name(protocol_)) + ", partitions " + std::to_string(partitions_) +
         ", processes " + std::to_string(processes_wanted_) + ", kind " +
-        (kind == 0 ? "plain" : kind == 1 ? "fenced" : "transaction") + ", order " +
-        std::string(name(o.order)) + ", lanes " + std::to_string(o.lanes) + (o.async ? ", async" : "") +
-        ", concurrency " + std::to_string(o.concurrency) + ", batch " +
+        (kind == 0   ? "plain"
+         : kind == 1 ? "fenced"
+                     : "transaction") +
+        ", order " + std::string(name(o.order)) + ", lanes " + std::to_string(o.lanes) +
+        (o.async ? ", async" : "") + ", concurrency " + std::to_string(o.concurrency) + ", batch " +
         std::to_string(o.batch_records) + ", window " + std::to_string(o.window_records) + "/" +
         std::to_string(o.window_bytes) + " of " + std::to_string(o.window_records_total) + "/" +
-        std::to_string(o.window_bytes_total) + ", ready " + std::to_string(o.ready_max) + ", keys " +
-        std::to_string(keys_) + ", trouble " + std::to_string(trouble_) + (retains_ ? ", retention" : "") +
-        (truncates_ ? ", truncation" : "") +
+        std::to_string(o.window_bytes_total) + ", ready " + std::to_string(o.ready_max) +
+        ", keys " + std::to_string(keys_) + ", trouble " + std::to_string(trouble_) +
+        (retains_ ? ", retention" : "") + (truncates_ ? ", truncation" : "") +
         (o.reset == core::ResetPolicy::latest ? ", latest" : "") +
         (o.start_position ? "" : ", no start position");
   }

@@ -47,7 +47,7 @@ struct Cluster {
   Instant coordinator_away_until = Instant::min();
   Instant store_away_until = Instant::min();
   bool healed = false;
-  bool show = false;  ///< prints every event
+  bool show = false;                               ///< prints every event
   std::map<std::string_view, std::uint64_t> seen;  ///< events of the engines, by name
   double trouble = 1;  ///< percent of requests that meet with each kind of it
 
@@ -86,7 +86,7 @@ class Client {
   [[nodiscard]] bool open() const { return open_; }
   [[nodiscard]] bool waits_for_answer() const { return outstanding_.has_value(); }
 
-  // ---- Source -------------------------------------------------------------------------------------
+  // ---- Source -----------------------------------------------------------------------------------
 
   void start() {
     reset();
@@ -229,10 +229,10 @@ class Client {
     OwnerRef owner;
     bool started = false;
     bool flow = false;
-    bool leftover = false;   ///< the flow was closed with something on its way
+    bool leftover = false;  ///< the flow was closed with something on its way
     std::int64_t position = 0;
-    std::int32_t epoch = -1; ///< of the last record, or as started
-    std::int64_t told = -1;  ///< position reported as reached
+    std::int32_t epoch = -1;  ///< of the last record, or as started
+    std::int64_t told = -1;   ///< position reported as reached
   };
   struct Outstanding {
     RebalanceId id;
@@ -276,7 +276,7 @@ class Client {
     });
   }
 
-  // ---- membership ---------------------------------------------------------------------------------
+  // ---- membership -------------------------------------------------------------------------------
 
   void beat(std::uint64_t life) {
     if (life != life_ || !open_) return;
@@ -378,8 +378,8 @@ class Client {
     const std::uint64_t token = ++last_join_;
     std::set<int> owned;
     for (const auto& [p, place] : assigned_) owned.insert(p);
-    cluster_.schedule.in(cluster_.trip(), [this, host = &host_, life = life_, token, id = id_, owned,
-                                           owned_epoch = owned_epoch_] {
+    cluster_.schedule.in(cluster_.trip(), [this, host = &host_, life = life_, token, id = id_,
+                                           owned, owned_epoch = owned_epoch_] {
       const auto unless_gone = [this, host, life, token](std::function<void()> what) {
         host->later(cluster_.trip(), [this, life, token, what = std::move(what)] {
           if (life == life_ && token == last_join_ && join_sent_ && reachable()) what();
@@ -493,11 +493,12 @@ class Client {
     });
   }
 
-  // ---- records --------------------------------------------------------------------------------------
+  // ---- records ----------------------------------------------------------------------------------
 
   void fetch(std::uint64_t life) {
     if (life != life_ || !open_) return;
-    host_.later(cluster_.draw.time(milliseconds(5), milliseconds(40)), [this, life] { fetch(life); });
+    host_.later(cluster_.draw.time(milliseconds(5), milliseconds(40)),
+                [this, life] { fetch(life); });
     // The library pauses every partition while a rebalance waits for its answer.
     if (outstanding_) return;
     std::vector<int> order;
@@ -537,8 +538,8 @@ class Client {
     std::vector<Delivered> records;
     for (auto it = log.from(place.position); it != log.records().end() && records.size() < most;
          ++it) {
-      records.push_back({host_.message(), Offset(it->offset), it->hash, it->bytes,
-                         LeaderEpoch(it->epoch)});
+      records.push_back(
+          {host_.message(), Offset(it->offset), it->hash, it->bytes, LeaderEpoch(it->epoch)});
       place.position = it->offset + 1;
       place.epoch = it->epoch;
     }
@@ -552,7 +553,7 @@ class Client {
     host_.take(Reached{owner, Offset(log.end)});
   }
 
-  // ---- commits --------------------------------------------------------------------------------------
+  // ---- commits ----------------------------------------------------------------------------------
 
   void try_commit(const std::shared_ptr<core::SendCommit>& request, const Fate& fate, Instant asked,
                   std::uint64_t life) {
@@ -570,32 +571,32 @@ class Client {
       if (!fate.never) fail_later(request, life);
       return;
     }
-    cluster_.schedule.in(cluster_.trip() + fate.wait, [this, host = &host_, life, request, fate,
-                                                       id = id_, epoch = epoch_] {
-      if (cluster_.coordinator_away()) {
-        host->later(cluster_.socket_timeout, [this, life, request] {
-          if (life == life_) answer(*request, BrokerError::timed_out);
-        });
-        return;
-      }
-      BrokerError error = cluster_.group.may_commit(id, epoch);
-      if (error == BrokerError::none && fate.rejected) {
-        error = cluster_.draw.chance(50) ? BrokerError::coordinator_loading
-                                         : BrokerError::rebalance_in_progress;
-      }
-      if (error == BrokerError::none) {
-        for (const CommitLine& line : request->lines) host->committed(line);
-      }
-      if (fate.never) return;
-      host->later(cluster_.trip(), [this, life, request, error, fate] {
-        if (life != life_) return;
-        if (fate.lost_answer || !reachable()) {
-          fail_later(request, life);
-        } else {
-          answer(*request, error);
-        }
-      });
-    });
+    cluster_.schedule.in(cluster_.trip() + fate.wait,
+                         [this, host = &host_, life, request, fate, id = id_, epoch = epoch_] {
+                           if (cluster_.coordinator_away()) {
+                             host->later(cluster_.socket_timeout, [this, life, request] {
+                               if (life == life_) answer(*request, BrokerError::timed_out);
+                             });
+                             return;
+                           }
+                           BrokerError error = cluster_.group.may_commit(id, epoch);
+                           if (error == BrokerError::none && fate.rejected) {
+                             error = cluster_.draw.chance(50) ? BrokerError::coordinator_loading
+                                                              : BrokerError::rebalance_in_progress;
+                           }
+                           if (error == BrokerError::none) {
+                             for (const CommitLine& line : request->lines) host->committed(line);
+                           }
+                           if (fate.never) return;
+                           host->later(cluster_.trip(), [this, life, request, error, fate] {
+                             if (life != life_) return;
+                             if (fate.lost_answer || !reachable()) {
+                               fail_later(request, life);
+                             } else {
+                               answer(*request, error);
+                             }
+                           });
+                         });
   }
 
   void fail_later(const std::shared_ptr<core::SendCommit>& request, std::uint64_t life) {

@@ -27,8 +27,8 @@ class Group {
   };
   struct Beat {
     BrokerError error = BrokerError::none;
-    std::int32_t epoch = -1;  ///< consumer
-    std::set<int> partitions; ///< consumer: what the member may have now
+    std::int32_t epoch = -1;   ///< consumer
+    std::set<int> partitions;  ///< consumer: what the member may have now
   };
 
   Group(Schedule& schedule, Draw& draw, Protocol protocol, int partitions, Duration session,
@@ -40,7 +40,7 @@ class Group {
         session_(session),
         rebalance_timeout_(rebalance_timeout) {}
 
-  // ---- classic ------------------------------------------------------------------------------------
+  // ---- classic ----------------------------------------------------------------------------------
 
   /// `answer` is called when the rebalance completes; `unknown` at once when the id is.
   void join(const std::string& id, std::set<int> owned, std::int32_t owned_epoch,
@@ -68,7 +68,7 @@ class Group {
     return {preparing_ ? BrokerError::rebalance_in_progress : BrokerError::none, -1, {}};
   }
 
-  // ---- consumer -----------------------------------------------------------------------------------
+  // ---- consumer ---------------------------------------------------------------------------------
 
   Beat heartbeat(const std::string& id, std::int32_t epoch, const std::set<int>& owned) {
     if (epoch == 0 && !members_.contains(id)) {
@@ -114,7 +114,7 @@ class Group {
     return {BrokerError::none, member.epoch, member.owned};
   }
 
-  // ---- both ---------------------------------------------------------------------------------------
+  // ---- both -------------------------------------------------------------------------------------
 
   void leave(const std::string& id) {
     if (members_.erase(id) != 0) changed();
@@ -147,8 +147,8 @@ class Group {
         continue;
       }
       const bool waits = member.joined && preparing_;
-      const bool stuck = member.revoking_since != never &&
-                         now - member.revoking_since > rebalance_timeout_;
+      const bool stuck =
+          member.revoking_since != never && now - member.revoking_since > rebalance_timeout_;
       if ((!waits && now - member.heard > session_) || stuck) gone.push_back(id);
     }
     for (const std::string& id : gone) leave(id);
@@ -213,7 +213,8 @@ class Group {
           // of the later generation counts.
           const std::int32_t mine = member.owned.contains(p) ? member.owned_epoch : -1;
           for (const auto& [other_id, other] : members_) {
-            taken = taken || (other_id != id && other.owned.contains(p) && other.owned_epoch > mine);
+            taken =
+                taken || (other_id != id && other.owned.contains(p) && other.owned_epoch > mine);
           }
         }
         if (!taken) sync.partitions.insert(p);

@@ -20,8 +20,8 @@ namespace tenure::test {
 
 struct LogRecord {
   std::int64_t offset = 0;
-  std::uint64_t hash = 0;  ///< of the key
-  std::uint32_t index = 0; ///< names the record, whatever becomes of its offset
+  std::uint64_t hash = 0;   ///< of the key
+  std::uint32_t index = 0;  ///< names the record, whatever becomes of its offset
   std::uint32_t bytes = 0;
   std::int32_t epoch = 1;
 };
@@ -52,9 +52,7 @@ class PartitionLog {
   }
 
   /// Retention: records below `to` are gone; what was not done by now never need be.
-  void retain_from(std::int64_t to) {
-    start = std::max(start, std::min(to, end));
-  }
+  void retain_from(std::int64_t to) { start = std::max(start, std::min(to, end)); }
 
   void truncate(std::int64_t to) {
     to = std::max(to, start);

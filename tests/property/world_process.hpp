@@ -49,7 +49,7 @@ class Process final : public Host {
     carry_out();
   }
 
-  // ---- what the world does to it ------------------------------------------------------------------
+  // ---- what the world does to it ----------------------------------------------------------------
 
   [[nodiscard]] bool alive() const { return alive_; }
   [[nodiscard]] bool frozen() const { return frozen_; }
@@ -94,8 +94,9 @@ class Process final : public Host {
                        (client_.waits_for_answer() ? " event unanswered" : "") + " room " +
                        std::to_string(engine_.room()) + " tasks " + std::to_string(tasks_.size());
     const Instant wake = engine_.next_wake();
-    text += wake == never ? " wake never"
-                          : " wake in " + std::to_string((wake - now()).count() / 1'000'000) + " ms";
+    text += wake == never
+                ? " wake never"
+                : " wake in " + std::to_string((wake - now()).count() / 1'000'000) + " ms";
     for (auto& [id, grant] : grants_) {
       const auto shown = engine_.snapshot(grant.ref);
       if (!shown) continue;
@@ -110,7 +111,7 @@ class Process final : public Host {
     return text;
   }
 
-  // ---- Host ---------------------------------------------------------------------------------------
+  // ---- Host -------------------------------------------------------------------------------------
 
   void later(Duration wait, std::function<void()> what) override {
     cluster_.schedule.in(wait, [this, what = std::move(what)] {
@@ -171,9 +172,9 @@ class Process final : public Host {
     std::optional<Fence> fence;
     std::vector<LaneProgress> lanes;
     std::int64_t frontier = -1;
-    std::map<std::int64_t, Place> records;  ///< delivered and not terminal
+    std::map<std::int64_t, Place> records;                  ///< delivered and not terminal
     std::map<std::uint64_t, std::set<std::int64_t>> order;  ///< the same by what keeps order
-    std::map<std::uint64_t, int> runs;      ///< out, by what keeps order
+    std::map<std::uint64_t, int> runs;                      ///< out, by what keeps order
     std::map<std::int64_t, LogRecord> content;
   };
   struct Task {
@@ -186,13 +187,18 @@ class Process final : public Host {
     std::uint32_t in_unit = 0;
   };
   enum class Verdict : std::uint8_t {
-    applied, already, superseded, moved, in_doubt, contention, unavailable, retired
+    applied,
+    already,
+    superseded,
+    moved,
+    in_doubt,
+    contention,
+    unavailable,
+    retired
   };
 
   [[nodiscard]] Instant now() const { return cluster_.now(); }
-  [[noreturn]] void fail(const std::string& what) {
-    broken(name_ + ": " + what);
-  }
+  [[noreturn]] void fail(const std::string& what) { broken(name_ + ": " + what); }
 
   void thaw() {
     frozen_ = false;
@@ -203,7 +209,7 @@ class Process final : public Host {
     }
   }
 
-  // ---- driving ------------------------------------------------------------------------------------
+  // ---- driving ----------------------------------------------------------------------------------
 
   void step(const core::Input& input) {
     engine_.step(input, now(), commands_);
@@ -267,7 +273,8 @@ class Process final : public Host {
         const std::int64_t second = now().time_since_epoch() / seconds(1);
         idle_ticks_ = second == idle_second_ ? idle_ticks_ + 1 : 1;
         idle_second_ = second;
-        if (idle_ticks_ > 60) fail("busy loop: wakes in the past and nothing happens\n" + describe());
+        if (idle_ticks_ > 60)
+          fail("busy loop: wakes in the past and nothing happens\n" + describe());
       }
     }
     arm();
@@ -278,7 +285,7 @@ class Process final : public Host {
     *hash_ ^= *hash_ >> 29;
   }
 
-  // ---- inputs, noted before they are taken ----------------------------------------------------------
+  // ---- inputs, noted before they are taken ------------------------------------------------------
 
   template <class Input>
   void note(const Input&) {}
@@ -340,11 +347,9 @@ class Process final : public Host {
     for (const std::int64_t offset : done) finish(grant, offset);
   }
 
-  // ---- order ----------------------------------------------------------------------------------------
+  // ---- order ------------------------------------------------------------------------------------
 
-  [[nodiscard]] bool ordered() const {
-    return options_.progress || options_.order != Order::none;
-  }
+  [[nodiscard]] bool ordered() const { return options_.progress || options_.order != Order::none; }
   [[nodiscard]] std::uint64_t order_of(std::uint64_t hash) const {
     if (options_.progress) return hash % options_.lanes;
     return options_.order == Order::partition ? 0 : hash;
@@ -357,7 +362,7 @@ class Process final : public Host {
     if (ordered()) grant.order[order_of(grant.content.at(offset).hash)].erase(offset);
   }
 
-  // ---- commands: source -----------------------------------------------------------------------------
+  // ---- commands: source -------------------------------------------------------------------------
 
   void on(const core::OpenSource&) {
     ++membership_;
@@ -373,9 +378,7 @@ class Process final : public Host {
     if (!unanswered_.empty()) fail("R5c closed with a revoke pending");
     client_.close();
   }
-  void on(const core::AbandonSource&) {
-    client_.abandon();
-  }
+  void on(const core::AbandonSource&) { client_.abandon(); }
 
   void check_answer(RebalanceId id) {
     mix(id.value());
@@ -423,9 +426,7 @@ class Process final : public Host {
     if (!grant.activated || grant.retired) fail("O6 fetching began without an active owner");
     client_.start_fetch(start.start);
   }
-  void on(const core::SetFlow& flow) {
-    client_.set_flow(flow.owner, flow.open);
-  }
+  void on(const core::SetFlow& flow) { client_.set_flow(flow.owner, flow.open); }
   void on(const core::ForgetOwner& forget) {
     const auto found = grants_.find(forget.owner.grant.value());
     const auto shown = engine_.snapshot(forget.owner);
@@ -462,8 +463,8 @@ class Process final : public Host {
       if (!options_.progress) continue;
       for (const StoreRows::Lane& lane : store_.rows(domain(grant.partition)).lanes) {
         if (lane.next && line.offset > *lane.next) {
-          fail("a commit of " + std::to_string(line.offset.value()) + " above what the store has, " +
-               std::to_string(lane.next->value()));
+          fail("a commit of " + std::to_string(line.offset.value()) +
+               " above what the store has, " + std::to_string(lane.next->value()));
         }
       }
     }
@@ -480,7 +481,7 @@ class Process final : public Host {
   void on(const core::ReadLogEnds& read) { client_.read(read); }
   void on(const core::ReadMember&) { step(core::MemberRead{client_.member()}); }
 
-  // ---- commands: store --------------------------------------------------------------------------------
+  // ---- commands: store --------------------------------------------------------------------------
 
   [[nodiscard]] Domain domain(int p) const {
     return {options_.scope, "c", cluster_.topic_id, Partition(p)};
@@ -578,7 +579,7 @@ class Process final : public Host {
     }
   }
 
-  // ---- commands: owners -------------------------------------------------------------------------------
+  // ---- commands: owners -------------------------------------------------------------------------
 
   Grant& known(OwnerRef owner) {
     const auto found = grants_.find(owner.grant.value());
@@ -620,7 +621,7 @@ class Process final : public Host {
     for (auto& [id, task] : tasks_) {
       if (task.owner != stop.owner || !task.started || task.ignores_stop) continue;
       later(cluster_.draw.time(milliseconds(1), milliseconds(30)),
-            [this, id = id] { finish_task(id); });
+            [this, which = task.id] { finish_task(which); });
     }
   }
   void on(const core::AbandonRuns& abandon) {
@@ -688,8 +689,8 @@ class Process final : public Host {
   }
 
   void show(const core::Report& report) {
-    std::cout << (now().time_since_epoch() - std::chrono::hours(1)).count() / 1'000'000 << " " << name_ << " "
-              << traits(report.name).name;
+    std::cout << (now().time_since_epoch() - std::chrono::hours(1)).count() / 1'000'000 << " "
+              << name_ << " " << traits(report.name).name;
     if (report.owner) {
       std::cout << " p" << report.partition.value() << " grant " << report.owner->grant.value();
     }
@@ -700,7 +701,7 @@ class Process final : public Host {
     std::cout << "\n";
   }
 
-  // ---- workers ----------------------------------------------------------------------------------------
+  // ---- workers ----------------------------------------------------------------------------------
 
   void dispatch(core::Run& run) {
     ++cluster_.seen["(run)"];
@@ -719,9 +720,9 @@ class Process final : public Host {
       const std::int64_t offset = record.offset.value();
       mix(static_cast<std::uint64_t>(offset));
       const auto found = grant.records.find(offset);
-      if (found == grant.records.end()) fail("offset " + std::to_string(offset) + " of p" +
-                                             std::to_string(grant.partition) +
-                                             " dispatched though it is done");
+      if (found == grant.records.end())
+        fail("offset " + std::to_string(offset) + " of p" + std::to_string(grant.partition) +
+             " dispatched though it is done");
       if (found->second != Place::waiting) fail("O5 a record dispatched twice");
       found->second = Place::out;
       const auto message = messages_.find(record.message);
@@ -781,9 +782,8 @@ class Process final : public Host {
     core::Run& run = *task.run;
     const auto size = static_cast<std::uint32_t>(run.records.size());
     // R1: a run in progress stops between two records.
-    const auto most = task.closed && size > 1
-                          ? static_cast<std::uint32_t>(1 + cluster_.draw.below(size))
-                          : size;
+    const auto most =
+        task.closed && size > 1 ? static_cast<std::uint32_t>(1 + cluster_.draw.below(size)) : size;
     run.took = milliseconds(1);
     Grant& grant = known(task.owner);
     std::uint32_t done = 0;
@@ -803,7 +803,7 @@ class Process final : public Host {
         if (i == done) ++done;
         if (!options_.progress) {
           cluster_.logs[static_cast<std::size_t>(grant.partition)].effect(content(grant, record),
-                                                                         false, false, run.lane);
+                                                                          false, false, run.lane);
         }
       } else if (ordered()) {
         break;
@@ -865,9 +865,8 @@ class Process final : public Host {
       unit.answer(Verdict::contention);
     } else if (cluster_.trouble_now()) {
       unit.answer(Verdict::in_doubt);  // lost on the way there
-    } else if (cluster_.trouble_now() &&
-               store_.check(unit.domain, unit.fence, unit.lane, unit.from, unit.to) ==
-                   StoreRows::Check::apply) {
+    } else if (cluster_.trouble_now() && store_.check(unit.domain, unit.fence, unit.lane, unit.from,
+                                                      unit.to) == StoreRows::Check::apply) {
       // The reply is lost now, the old session commits a while later and holds the row till then.
       const Duration wait = cluster_.draw.time(milliseconds(1), milliseconds(600));
       rows.lanes[unit.lane].locked_until = now() + wait;
@@ -881,10 +880,14 @@ class Process final : public Host {
 
   Verdict apply(const Unit& unit) {
     switch (store_.check(unit.domain, unit.fence, unit.lane, unit.from, unit.to)) {
-      case StoreRows::Check::already: return Verdict::already;
-      case StoreRows::Check::superseded: return Verdict::superseded;
-      case StoreRows::Check::moved: return Verdict::moved;
-      case StoreRows::Check::apply: break;
+      case StoreRows::Check::already:
+        return Verdict::already;
+      case StoreRows::Check::superseded:
+        return Verdict::superseded;
+      case StoreRows::Check::moved:
+        return Verdict::moved;
+      case StoreRows::Check::apply:
+        break;
     }
     store_.rows(unit.domain).lanes[unit.lane].next = unit.to;
     auto& log = cluster_.logs[static_cast<std::size_t>(unit.domain.partition.value())];
@@ -907,8 +910,8 @@ class Process final : public Host {
       case Verdict::applied:
       case Verdict::already:
         for (std::uint32_t i = 0; i < done; ++i) {
-          run.records[i].result = verdict == Verdict::applied ? core::RecordResult::done
-                                                              : core::RecordResult::replayed;
+          run.records[i].result =
+              verdict == Verdict::applied ? core::RecordResult::done : core::RecordResult::replayed;
         }
         run.lane_reached = run.records[done - 1].offset.next();
         break;

@@ -84,13 +84,19 @@ class StoreRows {
     std::vector<AdvanceIdle::Step> steps;
     for (const AdvanceIdle::Step& step : request.steps) {
       switch (check(request.domain, request.fence, step.lane, step.from, step.to)) {
-        case Check::apply: steps.push_back(step); break;
-        case Check::already: break;
-        case Check::superseded: return StoreError::superseded;
-        case Check::moved: return StoreError::moved;
+        case Check::apply:
+          steps.push_back(step);
+          break;
+        case Check::already:
+          break;
+        case Check::superseded:
+          return StoreError::superseded;
+        case Check::moved:
+          return StoreError::moved;
       }
     }
-    for (const AdvanceIdle::Step& step : steps) rows_[request.domain].lanes[step.lane].next = step.to;
+    for (const AdvanceIdle::Step& step : steps)
+      rows_[request.domain].lanes[step.lane].next = step.to;
     return StoreError::none;
   }
 

@@ -19,7 +19,9 @@ using std::chrono::seconds;
 struct Broken {
   std::string what;
 };
-[[noreturn]] inline void broken(std::string what) { throw Broken{std::move(what)}; }
+[[noreturn]] inline void broken(std::string what) {
+  throw Broken{std::move(what)};
+}
 
 class Draw {
  public:

@@ -80,9 +80,9 @@ TEST(EngineCommit, C2_EveryErrorHasOneClass) {
         BrokerError::assignment_lost, BrokerError::kept_back}) {
     EXPECT_EQ(classify(error).outcome, CommitOutcome::rejected) << name(error);
   }
-  for (const BrokerError error : {BrokerError::not_coordinator, BrokerError::timed_out,
-                                  BrokerError::transport, BrokerError::closing,
-                                  BrokerError::not_sent, BrokerError::other}) {
+  for (const BrokerError error :
+       {BrokerError::not_coordinator, BrokerError::timed_out, BrokerError::transport,
+        BrokerError::closing, BrokerError::not_sent, BrokerError::other}) {
     EXPECT_EQ(classify(error).outcome, CommitOutcome::unresolved) << name(error);
   }
 }
@@ -307,7 +307,8 @@ TEST(EngineCommit, T4_MineButElsewhereStopsTheLaneLoudly) {
   rig.deliver(owner, 0, 4, 100, 2);
   RecordRun* const run = rig.out.at(0);
   const auto lane = run->lane;
-  rig.give_back(run, RecordResult::unstarted, [](RecordRun& r) { r.store_error = StoreError::moved; });
+  rig.give_back(run, RecordResult::unstarted,
+                [](RecordRun& r) { r.store_error = StoreError::moved; });
   EXPECT_EQ(rig.count(EventName::record_parked), 1u);
   EXPECT_EQ(rig.count(EventName::effect_refused), 1u);
   rig.deliver(owner, 4, 8, 100, 2);
@@ -320,7 +321,9 @@ TEST(CommitMetadata, IsPrintableAndRoundTrips) {
                                 37};
   const std::string text = encode(metadata);
   EXPECT_EQ(text.rfind("tenure/1 log=lkc-1/6f5902ac-2370-4e8f-a1c7-3d0d6e1f9a11 at=5113 epoch=41 "
-                       "gap=37 crc=", 0), 0u);
+                       "gap=37 crc=",
+                       0),
+            0u);
   const auto back = decode(text);
   ASSERT_TRUE(back.has_value());
   EXPECT_EQ(back->cluster, "lkc-1");

@@ -168,9 +168,8 @@ TEST(EngineRecords, AHandlersOwnWaitIsKept) {
   Rig rig;
   const OwnerRef owner = rig.assign(0);
   rig.deliver(owner, 0, 1);
-  rig.give_back(rig.out.at(0), RecordResult::retry, [](RecordRun& run) {
-    run.failures.push_back({0, "later", "busy", seconds(7)});
-  });
+  rig.give_back(rig.out.at(0), RecordResult::retry,
+                [](RecordRun& run) { run.failures.push_back({0, "later", "busy", seconds(7)}); });
   rig.advance(milliseconds(6900));
   EXPECT_TRUE(rig.out.empty());
   rig.advance(milliseconds(200));
@@ -261,7 +260,8 @@ TEST(EngineRecords, KeyOrderNeverHasTwoRunsOfOneKeyOut) {
   const OwnerRef owner = rig.assign(0);
   rig.deliver(owner, 0, 50, 100, 5);
   std::map<std::uint64_t, int> keys;
-  for (const RecordRun* run : rig.out) ++keys[static_cast<std::uint64_t>(run->records[0].offset.value()) % 5];
+  for (const RecordRun* run : rig.out)
+    ++keys[static_cast<std::uint64_t>(run->records[0].offset.value()) % 5];
   for (const auto& [key, count] : keys) EXPECT_EQ(count, 1) << key;
   EXPECT_EQ(keys.size(), 5u);
 }

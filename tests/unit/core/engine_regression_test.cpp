@@ -486,6 +486,20 @@ TEST(EngineRegression, F8_ATruncationThatHasGrownOverAgainIsLoud) {
   EXPECT_EQ(rig.starts.size(), 1u);
 }
 
+TEST(EngineRegression, F8_APositionAboveTheEndIsLoudAlsoWithoutALeaderEpoch) {
+  Rig rig;
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 10);
+  rig.finish_all();
+  rig.log(0).end = Offset(4);
+  rig.step(RecordError{owner, BrokerError::offset_out_of_range, Offset(10), "out of range"});
+  EXPECT_EQ(rig.shown(owner).cause, "log_went_back");
+  EXPECT_EQ(rig.starts.size(), 1u);
+  rig.deliver(owner, 10, 14);  // was on its way
+  EXPECT_EQ(rig.shown(owner).window_records, 0u) << "no admission";
+  EXPECT_EQ(rig.freed.size(), rig.messages_made());
+}
+
 TEST(EngineRegression, F8_ATruncatedPositionIsNotCommittedBeforeTheEndsAreKnown) {
   Rig rig;
   const OwnerRef owner = rig.assign(0);

@@ -67,12 +67,12 @@ class Rig {
     return options;
   }
 
-  // ---- what the world looks like -----------------------------------------------------------------
+  // ---- what the world looks like -------------------------------------------------------------
   static constexpr Duration session = seconds(10), heartbeat = seconds(1),
                             poll_limit = seconds(300), socket_timeout = seconds(60);
   bool auto_open = true;
   std::string cluster = "cluster-1";
-  std::map<std::string, TopicFacts> topics;           // default: made on demand
+  std::map<std::string, TopicFacts> topics;  // default: made on demand
   std::map<TopicPartition, Log> logs;
   std::map<Domain, StoredDomain> store;
   Member member{"m-1", Epoch(1), ""};
@@ -83,10 +83,10 @@ class Rig {
   StoreError reserve_error = StoreError::none, activate_error = StoreError::none,
              advance_error = StoreError::none, lookup_error = StoreError::none;
 
-  // ---- what the engine did ---------------------------------------------------------------------------
-  std::vector<Run*> out;                     // dispatched, not returned
-  std::vector<SendCommit> commits;           // all sent
-  std::deque<SendCommit> open_commits;       // held back
+  // ---- what the engine did -------------------------------------------------------------------
+  std::vector<Run*> out;                // dispatched, not returned
+  std::vector<SendCommit> commits;      // all sent
+  std::deque<SendCommit> open_commits;  // held back
   std::deque<ReadTopics> open_topics;
   std::deque<ReadCommitted> open_committed;
   std::deque<ReadLogEnds> open_ends;
@@ -107,7 +107,7 @@ class Rig {
   /// Everything in order of execution, one word each, for tests about order.
   std::vector<std::string> trace;
 
-  // ---- driving -------------------------------------------------------------------------------------------
+  // ---- driving -------------------------------------------------------------------------------
   Engine& engine() { return engine_; }
   [[nodiscard]] Instant now() const { return now_; }
 
@@ -129,7 +129,8 @@ class Rig {
   /// A frozen process: time passes, nothing is stepped.
   void freeze(Duration by) { now_ += by; }
 
-  std::vector<OwnerRef> assign(std::vector<int> partitions, Protocol protocol = Protocol::cooperative,
+  std::vector<OwnerRef> assign(std::vector<int> partitions,
+                               Protocol protocol = Protocol::cooperative,
                                const std::string& topic = "t") {
     Rebalance rebalance;
     rebalance.id = RebalanceId(++last_rebalance_);
@@ -164,8 +165,8 @@ class Rig {
                std::uint64_t keys = 7) {
     std::vector<Delivered> records;
     for (std::int64_t o = from; o < to; ++o) {
-      records.push_back({message(), Offset(o), static_cast<std::uint64_t>(o) % keys, bytes,
-                         LeaderEpoch(3)});
+      records.push_back(
+          {message(), Offset(o), static_cast<std::uint64_t>(o) % keys, bytes, LeaderEpoch(3)});
     }
     step(RecordsDelivered{owner, records});
   }
@@ -207,7 +208,7 @@ class Rig {
     return nullptr;
   }
 
-  // ---- answers by hand -----------------------------------------------------------------------------------
+  // ---- answers by hand -----------------------------------------------------------------------
   void answer_commit(std::vector<BrokerError> errors = {}) {
     const SendCommit sent = open_commits.front();
     open_commits.pop_front();
@@ -237,8 +238,8 @@ class Rig {
   void answer(const ReadLogEnds& read) {
     LogEndsRead result{read.id, {}};
     for (const TopicPartition& partition : read.partitions) {
-      result.ends.push_back({partition, BrokerError::none, logs[partition].start,
-                             logs[partition].end});
+      result.ends.push_back(
+          {partition, BrokerError::none, logs[partition].start, logs[partition].end});
     }
     step(result);
   }
@@ -321,7 +322,7 @@ class Rig {
     return false;
   }
 
-  // ---- looking ---------------------------------------------------------------------------------------------
+  // ---- looking -------------------------------------------------------------------------------
   [[nodiscard]] OwnerSnapshot shown(OwnerRef owner) {
     auto snapshot = engine_.snapshot(owner);
     EXPECT_TRUE(snapshot.has_value());
@@ -332,9 +333,8 @@ class Rig {
     return snapshot ? snapshot->state : OwnerState::retired;
   }
   [[nodiscard]] std::size_t count(EventName name) const {
-    return static_cast<std::size_t>(
-        std::count_if(reports.begin(), reports.end(),
-                      [&](const Report& report) { return report.name == name; }));
+    return static_cast<std::size_t>(std::count_if(
+        reports.begin(), reports.end(), [&](const Report& report) { return report.name == name; }));
   }
   [[nodiscard]] const Report* last(EventName name) const {
     for (auto it = reports.rbegin(); it != reports.rend(); ++it) {
@@ -400,7 +400,8 @@ class Rig {
     while (!commands_.empty()) {
       Commands batch;
       std::swap(batch, commands_);
-      for (const Command& command : batch.commands) std::visit([this](const auto& c) { on(c); }, command);
+      for (const Command& command : batch.commands)
+        std::visit([this](const auto& c) { on(c); }, command);
       for (Run* run : batch.dispatched) {
         out.push_back(run);
         trace.push_back("dispatch");
@@ -422,14 +423,35 @@ class Rig {
     }
   }
 
-  void on(const OpenSource&) { ++opens; trace.push_back("open"); }
-  void on(const CloseSource&) { ++closes; trace.push_back("close"); }
-  void on(const AbandonSource&) { ++abandons; trace.push_back("abandon"); }
-  void on(const AnswerAssign& c) { assigns.push_back(c); trace.push_back("assign"); }
-  void on(const AnswerRevoke& c) { revokes.push_back(c); trace.push_back("answer_revoke"); }
-  void on(const StartFetch& c) { starts.push_back(c); trace.push_back("start"); }
+  void on(const OpenSource&) {
+    ++opens;
+    trace.push_back("open");
+  }
+  void on(const CloseSource&) {
+    ++closes;
+    trace.push_back("close");
+  }
+  void on(const AbandonSource&) {
+    ++abandons;
+    trace.push_back("abandon");
+  }
+  void on(const AnswerAssign& c) {
+    assigns.push_back(c);
+    trace.push_back("assign");
+  }
+  void on(const AnswerRevoke& c) {
+    revokes.push_back(c);
+    trace.push_back("answer_revoke");
+  }
+  void on(const StartFetch& c) {
+    starts.push_back(c);
+    trace.push_back("start");
+  }
   void on(const SetFlow& c) { flow[c.owner.grant] = c.open; }
-  void on(const ForgetOwner& c) { forgotten.insert(c.owner.grant); trace.push_back("forget"); }
+  void on(const ForgetOwner& c) {
+    forgotten.insert(c.owner.grant);
+    trace.push_back("forget");
+  }
   void on(const SendCommit& c) {
     EXPECT_TRUE(open_commits.empty()) << "C1 at most one commit is outstanding";
     commits.push_back(c);
@@ -447,37 +469,61 @@ class Rig {
     });
   }
   void on(const ReadTopics& c) {
-    if (hold_topics) { open_topics.push_back(c); return; }
+    if (hold_topics) {
+      open_topics.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const ReadCommitted& c) {
     EXPECT_TRUE(open_commits.empty()) << "F4 not read while a commit is outstanding";
-    if (hold_committed) { open_committed.push_back(c); return; }
+    if (hold_committed) {
+      open_committed.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const ReadLogEnds& c) {
-    if (hold_ends) { open_ends.push_back(c); return; }
+    if (hold_ends) {
+      open_ends.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const ReadMember&) { engine_.step(MemberRead{member}, now_, commands_); }
   void on(const Reserve& c) {
-    if (hold_reserve) { open_reserves.push_back(c); return; }
+    if (hold_reserve) {
+      open_reserves.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const Activate& c) {
-    if (hold_activate) { open_activates.push_back(c); return; }
+    if (hold_activate) {
+      open_activates.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const AdvanceIdle& c) {
-    if (hold_advance) { open_advances.push_back(c); return; }
+    if (hold_advance) {
+      open_advances.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const Lookup& c) {
-    if (hold_lookup) { open_lookups.push_back(c); return; }
+    if (hold_lookup) {
+      open_lookups.push_back(c);
+      return;
+    }
     later_.push_back([this, c] { answer(c); });
   }
   void on(const CancelUnits& c) { cancelled.insert(c.owner.grant); }
-  void on(const OwnerActivated& c) { activated.push_back(c); trace.push_back("activated"); }
+  void on(const OwnerActivated& c) {
+    activated.push_back(c);
+    trace.push_back("activated");
+  }
   void on(const CloseDispatch& c) {
     closed_dispatch.insert(c.owner.grant);
     std::vector<Run*> reclaimed;
@@ -495,7 +541,10 @@ class Rig {
   void on(const FireStop& c) { stopped.insert(c.owner.grant); }
   void on(const AbandonRuns& c) { abandoned.insert(c.owner.grant); }
   void on(const DropOwner& c) { dropped.insert(c.owner.grant); }
-  void on(const Finished& c) { finished.push_back(c); trace.push_back("finished"); }
+  void on(const Finished& c) {
+    finished.push_back(c);
+    trace.push_back("finished");
+  }
   void on(const Report& c) { reports.push_back(c); }
 
   EngineOptions options_;
