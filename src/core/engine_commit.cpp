@@ -393,9 +393,11 @@ void Engine::Impl::settle_answer(const Member& member) {
     }
   }
   slot.reset();
-  // R8, R5b: a commit of a former member, or one accepted from a client that has lost its
-  // membership, says nothing about the member that owns these partitions.
-  if (accepted && !done.of_former_member && !membership_broken(member)) {
+  // What it says is about a member that is no more.
+  if (done.of_former_member) return;
+  // R8, R5b: accepted from a client that has lost its membership, it says nothing about the member
+  // that owns these partitions.
+  if (accepted && !membership_broken(member)) {
     lease_at = lease_at ? std::max(*lease_at, done.sent) : done.sent;
     // An answer that took longer than the session proves a past that is over.
     if (suspect && done.sent >= suspect_since && now - *lease_at <= times.session) {

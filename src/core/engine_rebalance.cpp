@@ -33,6 +33,7 @@ Duration Engine::Impl::drain_budget() const {
 }
 
 void Engine::Impl::on(const Rebalance& rebalance) {
+  const bool orphaned = orphaned_since != never;
   orphaned_since = never;
   unreleased_since = never;
   open_failures = 0;
@@ -47,8 +48,12 @@ void Engine::Impl::on(const Rebalance& rebalance) {
   if (rebalance.lost || broken) {
     lose_all(rebalance.lost ? "session" : "member", RetiredReason::lost);
   }
-  // A client that lost its membership without saying so may list partitions of somebody else.
-  const bool unsafe = broken && owned_before && !rebalance.lost;
+  // A client that lost its membership without saying so may list partitions of somebody else, and
+  // brings no event for those it still has (R5b). An eager revoke names them all.
+  const bool names_all =
+      rebalance.kind == Rebalance::Kind::revoke && rebalance.protocol == Protocol::eager;
+  const bool unsafe =
+      !rebalance.lost && ((broken && owned_before) || (orphaned && !names_all));
 
   if (rebalance.kind == Rebalance::Kind::assign) {
     if (unsafe || phase != Phase::member) {
@@ -230,7 +235,10 @@ void Engine::Impl::pump_drains() {
           not_sent(drain);
         } else if (slot && drain.commit == slot->id) {
           for (SlotLine& line : slot->lines) {
-            if (line.counted) continue;
+            // One that went over to a later drain waits on there.
+            const bool mine = std::find(drain.owners.begin(), drain.owners.end(), line.owner) !=
+                              drain.owners.end();
+            if (line.counted || !mine) continue;
             line.counted = true;
             count(find(line.owner), line, CommitOutcome::unresolved, "no answer in the slice");
           }

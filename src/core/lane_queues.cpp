@@ -150,15 +150,7 @@ bool LaneQueues::wait(std::uint32_t slot, Instant now) {
 }
 
 void LaneQueues::end_waits(Instant now) {
-  while (!waiting_.empty() && waiting_.front().due <= now) {
-    const std::uint32_t slot = pop_waiting().slot;
-    if (queues_[slot].state != State::waiting) continue;
-    if (queues_[slot].due <= now) {
-      push_ready(slot);
-    } else {
-      push_waiting(slot);
-    }
-  }
+  while (!waiting_.empty() && waiting_.front().due <= now) push_ready(pop_waiting());
 }
 
 void LaneQueues::push_waiting(std::uint32_t slot) {
@@ -167,19 +159,19 @@ void LaneQueues::push_waiting(std::uint32_t slot) {
   std::push_heap(waiting_.begin(), waiting_.end());
 }
 
-LaneQueues::Waiting LaneQueues::pop_waiting() {
-  const Waiting first = waiting_.front();
+std::uint32_t LaneQueues::pop_waiting() {
+  const std::uint32_t slot = waiting_.front().slot;
   std::pop_heap(waiting_.begin(), waiting_.end());
   waiting_.pop_back();
-  queues_[first.slot].in_waiting = false;
-  return first;
+  queues_[slot].in_waiting = false;
+  return slot;
 }
 
 void LaneQueues::correct_first_wait() {
   while (!waiting_.empty()) {
     const Queue& queue = queues_[waiting_.front().slot];
     if (queue.state == State::waiting && queue.due <= waiting_.front().due) return;
-    const std::uint32_t slot = pop_waiting().slot;
+    const std::uint32_t slot = pop_waiting();
     if (queue.state == State::waiting) push_waiting(slot);
   }
 }

@@ -177,7 +177,7 @@ class LaneQueues {
   bool wait(std::uint32_t slot, Instant now);
   void end_waits(Instant now);
   void push_waiting(std::uint32_t slot);
-  Waiting pop_waiting();
+  std::uint32_t pop_waiting();
   void correct_first_wait();
 
   const std::uint16_t lanes_;

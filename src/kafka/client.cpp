@@ -315,7 +315,7 @@ Client::~Client() {
                                   close_queue_.get()}) {
     if (queue != nullptr) rd_kafka_queue_cb_event_enable(queue, nullptr, nullptr);
   }
-  if (closing_ && !closed_) end_close();
+  if (!closed_ && (closing_ || !unanswered_.empty())) end_close();
   granted_.clear();
   close_queue_.reset();
   reply_queue_.reset();
@@ -325,8 +325,13 @@ Client::~Client() {
   rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-/// A close that waits for an answer would never end, and neither would the client's destruction.
+/// A rebalance that nobody answers any more would hold up the group, a close that waits for such an
+/// answer the client's destruction, for ever. So it leaves.
 void Client::end_close() {
+  if (!closing_) {
+    const ErrorHandle failed(rd_kafka_consumer_close_queue(client_, close_queue_.get()));
+    if (failed) return;  // after a fatal error there is nothing to leave
+  }
   const auto limit = std::chrono::steady_clock::now() + end_close_limit;
   rd_kafka_assign(client_, nullptr);
   while (rd_kafka_consumer_closed(client_) == 0 && std::chrono::steady_clock::now() < limit) {

@@ -25,11 +25,11 @@ namespace tenure::kafka {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-inline std::string protocol_name(const testing::TestParamInfo<Protocol>& info) {
+inline std::string protocol_name(const ::testing::TestParamInfo<Protocol>& info) {
   return std::string(name(info.param));
 }
 inline auto protocols() {
-  return testing::Values(Protocol::eager, Protocol::cooperative, Protocol::consumer);
+  return ::testing::Values(Protocol::eager, Protocol::cooperative, Protocol::consumer);
 }
 
 inline std::shared_ptr<Source> source_for(const Cluster& cluster, Protocol protocol,

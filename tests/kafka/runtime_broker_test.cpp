@@ -4,7 +4,7 @@
 namespace tenure::kafka {
 namespace {
 
-class RuntimeOnBroker : public testing::TestWithParam<Protocol> {
+class RuntimeOnBroker : public ::testing::TestWithParam<Protocol> {
  protected:
   static BrokerCluster& broker() {
     static BrokerCluster one;
@@ -12,7 +12,7 @@ class RuntimeOnBroker : public testing::TestWithParam<Protocol> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Protocols, RuntimeOnBroker,
-                         testing::Values(Protocol::cooperative, Protocol::consumer), protocol_name);
+                         ::testing::Values(Protocol::cooperative, Protocol::consumer), protocol_name);
 
 TEST_P(RuntimeOnBroker, KeptPartitionsAreHandledWithoutASecondOfSilenceAtTenJoins) {
   constexpr int partitions = 12;

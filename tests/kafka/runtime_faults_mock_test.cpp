@@ -33,7 +33,7 @@ class Handled {
   std::set<std::pair<int, std::int64_t>> seen_;
 };
 
-class RuntimeFaults : public testing::TestWithParam<Protocol> {
+class RuntimeFaults : public ::testing::TestWithParam<Protocol> {
  protected:
   RuntimeFaults() { cluster.create("t", 3); }
   void produce(int count) {

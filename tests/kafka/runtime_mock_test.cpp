@@ -7,7 +7,7 @@
 namespace tenure::kafka {
 namespace {
 
-class RuntimeOnMock : public testing::TestWithParam<Protocol> {};
+class RuntimeOnMock : public ::testing::TestWithParam<Protocol> {};
 INSTANTIATE_TEST_SUITE_P(Protocols, RuntimeOnMock, protocols(), protocol_name);
 
 TEST_P(RuntimeOnMock, HandlesEveryRecordOnceWhenAloneAndLeavesCleanly) {

@@ -18,14 +18,14 @@ using std::chrono::seconds;
 /// A new mock cluster for each test, or the broker of the program.
 std::shared_ptr<Cluster> contract_cluster();
 
-inline std::string protocol_name(const testing::TestParamInfo<Protocol>& info) {
+inline std::string protocol_name(const ::testing::TestParamInfo<Protocol>& info) {
   return std::string(name(info.param));
 }
 inline auto protocols() {
-  return testing::Values(Protocol::eager, Protocol::cooperative, Protocol::consumer);
+  return ::testing::Values(Protocol::eager, Protocol::cooperative, Protocol::consumer);
 }
 
-class SourceContract : public testing::TestWithParam<Protocol> {
+class SourceContract : public ::testing::TestWithParam<Protocol> {
  protected:
   SourceContract() {
     static std::atomic<int> tests{0};

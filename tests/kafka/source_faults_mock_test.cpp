@@ -17,13 +17,13 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Errors = std::vector<rd_kafka_resp_err_t>;
 
-std::string protocol_name(const testing::TestParamInfo<Protocol>& info) {
+std::string protocol_name(const ::testing::TestParamInfo<Protocol>& info) {
   return std::string(name(info.param));
 }
 
 TopicPartition p(int number) { return {"t", Partition(number)}; }
 
-class SourceFaults : public testing::TestWithParam<Protocol> {
+class SourceFaults : public ::testing::TestWithParam<Protocol> {
  protected:
   std::unique_ptr<HandDriven> join(Properties extra = {}) {
     auto member =
@@ -34,7 +34,7 @@ class SourceFaults : public testing::TestWithParam<Protocol> {
   MockCluster cluster;
 };
 INSTANTIATE_TEST_SUITE_P(Protocols, SourceFaults,
-                         testing::Values(Protocol::eager, Protocol::cooperative,
+                         ::testing::Values(Protocol::eager, Protocol::cooperative,
                                          Protocol::consumer),
                          protocol_name);
 

@@ -273,7 +273,7 @@ class Process final : public Host {
         const std::int64_t second = now().time_since_epoch() / seconds(1);
         idle_ticks_ = second == idle_second_ ? idle_ticks_ + 1 : 1;
         idle_second_ = second;
-        if (idle_ticks_ > 60)
+        if (idle_ticks_ > 300)
           fail("busy loop: wakes in the past and nothing happens\n" + describe());
       }
     }
@@ -742,7 +742,9 @@ class Process final : public Host {
       return;
     }
     const auto shown = engine_.snapshot(run.owner);
-    if (!shown || shown->state != OwnerState::active) fail("R1 dispatched while not active");
+    if (!shown || shown->state != OwnerState::active) {
+      fail("R1 dispatched while not active: p" + std::to_string(grant.partition) + "\n" + describe());
+    }
     if (shown->suspect) fail("R8 dispatched while suspect");
     if (grant.log_went_back) fail("F8 dispatched though the log went back");
     if (now() - lease_at_ > cluster_.session) fail("R8 dispatched on an old lease");

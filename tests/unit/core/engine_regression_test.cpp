@@ -69,6 +69,40 @@ TEST(EngineRegression, R8_ALateAcceptedCommitOfTheFormerMemberRenewsNothing) {
   EXPECT_EQ(rig.state(second), OwnerState::acquiring);
 }
 
+TEST(EngineRegression, R6_Seed22638_ARefusalOfTheFormerMembersCommitLosesNothing) {
+  Rig rig;
+  const OwnerRef first = rig.assign(0);
+  rig.deliver(first, 0, 5);
+  rig.finish_all();
+  rig.hold_commits = true;
+  rig.advance(seconds(2));
+  ASSERT_EQ(rig.open_commits.size(), 1u);
+  rig.revoke({0}, true);
+  rig.member.id = "m-2";
+  const OwnerRef second = rig.assign(0);
+  rig.answer_commit({BrokerError::unknown_member_id});
+  EXPECT_NE(rig.state(second), OwnerState::retired);
+  rig.answer_commit();
+  EXPECT_EQ(rig.state(second), OwnerState::active);
+}
+
+TEST(EngineRegression, R5b_AfterALossByACommitAnEventThatKeepsSilentAboutItMeansANewClient) {
+  for (const bool eager : {false, true}) {
+    Rig rig;
+    const Protocol protocol = eager ? Protocol::eager : Protocol::cooperative;
+    const auto owners = rig.assign({0, 1}, protocol);
+    rig.deliver(owners[0], 0, 3);
+    rig.finish_all();
+    rig.commit_errors[{"t", Partition(0)}] = {BrokerError::unknown_member_id};
+    rig.advance(milliseconds(1100));
+    ASSERT_EQ(rig.state(owners[1]), OwnerState::retired);
+    rig.member.id = "m-2";
+    rig.revoke({0}, false, protocol);
+    EXPECT_EQ(rig.revokes.size(), 1u);
+    EXPECT_EQ(rig.closes, eager ? 0 : 1) << "partition 1 is listed still, and has no owner";
+  }
+}
+
 TEST(EngineRegression, R8_ACommitAcceptedFromAClientWithoutMembershipRenewsNoLease) {
   for (const Member& now : {Member{"", Epoch(-1), ""}, Member{"m-2", Epoch(2), ""}}) {
     Rig rig;
@@ -357,6 +391,24 @@ TEST(EngineRegression, R10_AnOwnerFrozenByTheShutdownDoesNotWaitForTheBudgetOfAL
   EXPECT_EQ(rig.revokes.size(), 1u) << "its frontier was final";
 }
 
+TEST(EngineRegression, C2_Seed21237_ACommitOfADrainThatLostItsOwnersToAnotherIsCountedOnce) {
+  Rig rig;
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 3);
+  rig.finish_all();
+  rig.hold_commits = true;
+  rig.step(StopRequested{StopRequested::Cause::asked, seconds(5)});
+  ASSERT_EQ(rig.open_commits.size(), 1u);
+  rig.advance(milliseconds(500));
+  rig.revoke({0});
+  rig.advance(milliseconds(1600));  // the slice of the shutdown is over
+  EXPECT_EQ(rig.engine().totals().commits_unresolved, 0u);
+  rig.answer_commit();
+  EXPECT_EQ(rig.engine().totals().commits_accepted, 2u) << "with the start's own";
+  EXPECT_EQ(rig.engine().totals().commits_unresolved, 0u);
+  EXPECT_EQ(rig.revokes.size(), 1u);
+}
+
 TEST(EngineRegression, R11_AFatalClientEndsTheProgramOnce) {
   Rig rig;
   rig.assign(0);
@@ -461,6 +513,35 @@ TEST(EngineRegression, F1_ARestartedFetchGoesOnBehindWhatWaitsForRoom) {
   ASSERT_EQ(rig.starts.size(), 2u);
   EXPECT_EQ(rig.starts[1].start.offset, Offset(6));
   EXPECT_FALSE(rig.flow[owner.grant]) << "and stands still while the window is full";
+}
+
+TEST(EngineRegression, F3_WhatTheFetchHasPassedBehindTheWaitingRecordsIsKept) {
+  EngineOptions options = Rig::defaults();
+  options.window_records = 2;
+  Rig rig(options);
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 6);
+  rig.step(Reached{owner, Offset(9)});
+  rig.step(Reached{owner, Offset(7)});  // an older one
+  rig.log(0).start = Offset(8);
+  rig.step(RecordError{owner, BrokerError::unknown_topic_or_partition, Offset(9), ""});
+  ASSERT_EQ(rig.starts.size(), 2u);
+  EXPECT_EQ(rig.starts[1].start.offset, Offset(9));
+  EXPECT_EQ(rig.count(EventName::record_skipped), 0u) << "all below 9 was seen";
+  rig.finish_all();
+  EXPECT_EQ(rig.shown(owner).frontier, Offset(9));
+}
+
+TEST(EngineRegression, F8_ARestartedFetchCarriesTheLeaderEpochOfTheFrontier) {
+  Rig rig;
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 5);
+  rig.finish_all();
+  rig.commit_errors[{"t", Partition(0)}] = {BrokerError::unknown_topic_or_partition};
+  rig.advance(seconds(2));
+  ASSERT_EQ(rig.starts.size(), 2u);
+  EXPECT_EQ(rig.starts[1].start.offset, Offset(5));
+  EXPECT_EQ(rig.starts[1].start.leader_epoch, LeaderEpoch(3)) << "so that a truncation shows";
 }
 
 TEST(EngineRegression, F1_ABatchTheClientSkipsIsNoGap) {

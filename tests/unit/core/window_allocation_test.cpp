@@ -158,6 +158,9 @@ TEST(WindowAllocationOfWaits, EndedEarlyTheyAllocateNothing) {
   core::Run run;
   std::vector<Window::Held> held;
   std::vector<MessageHandle> freed;
+  // Another queue waits in front of it all the time.
+  const Delivered other{&message, Offset(offset++), 8, 1, LeaderEpoch(1)};
+  window.admit(std::span(&other, 1), Instant{}, held, freed);
   const auto round = [&] {
     const Instant now{Duration(offset)};
     for (int n = 0; n < 2; ++n, ++offset) {

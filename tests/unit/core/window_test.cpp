@@ -90,8 +90,7 @@ std::vector<Delivered> range(std::int64_t from, std::int64_t to, std::uint64_t k
   return records;
 }
 
-// ---- frontier
-// ------------------------------------------------------------------------------------
+// ---- frontier ----
 
 TEST(Window, F1_AGapBetweenDeliveredOffsetsIsComplete) {
   Desk desk(Order::none);
@@ -171,6 +170,7 @@ TEST(Window, F1_AnUndecodableBatchThatIsReportedAgainIsDroppedAndCounted) {
   EXPECT_EQ(desk.admit({Desk::undecodable(0)}).below_position, 1U);
   EXPECT_EQ(desk.admit({Desk::record(1)}).records, 1U) << "the batch may have held one record";
   EXPECT_EQ(desk.frontier(), 1);
+  EXPECT_EQ(desk.admit({Desk::undecodable(1)}).records, 1U) << "another: record 1 could be decoded";
 }
 
 // What it holds is not known, so it may hold records of any key: none may overtake it, least of
@@ -309,8 +309,7 @@ TEST(Window, TimesOfAdmissionAreEarlyByTwoPerCentAtMostBehindAVeryOldRecord) {
   }
 }
 
-// ---- outcomes, holding
-// ---------------------------------------------------------------------------
+// ---- outcomes, holding ----
 
 TEST(Window, O5_ARecordIsIncompleteFromAdmissionToItsTerminalOutcome) {
   Desk desk(Order::none);
@@ -337,15 +336,36 @@ TEST(Window, O5_ARecordIsIncompleteFromAdmissionToItsTerminalOutcome) {
 }
 
 TEST(WindowDeathTest, O5_ARunIsSettledOnce) {
-  for (const Order order : {Order::none, Order::key, Order::partition}) {
-    Desk desk(order);
-    desk.admit({Desk::record(0), Desk::record(1)});
+  for (const Order order : {Order::none, Order::key}) {
+    for (const R first : {R::done, R::unstarted, R::park}) {
+      for (const R second : {R::done, R::retry}) {
+        Desk desk(order);
+        desk.admit(range(0, 3, 3));
+        for (int n = 0; n < 3; ++n) desk.take(1);
+        core::Run copy = desk.runs[1];  // above the frontier, and others are still out
+        copy.records[0].result = second;
+        desk.settle(1, {first});
+        EXPECT_DEATH(desk->settle(copy, desk.now, desk.held, desk.freed),
+                     "O5 a run is settled once");
+      }
+    }
+  }
+}
+
+TEST(WindowDeathTest, O5_ARunOfOrderPartitionIsSettledOnce) {
+  for (const R second : {R::done, R::unstarted}) {
+    Desk desk(Order::partition);
+    desk.admit(range(0, 3));
     desk.take(1);
     core::Run copy = desk.runs[0];
-    copy.records[0].result = R::done;
+    copy.records[0].result = second;
+    desk.settle(0, {R::unstarted});
+    EXPECT_DEATH(desk->settle(copy, desk.now, desk.held, desk.freed), "O5 a run is settled once");
+    desk.take(1);
     desk.settle(0, {R::done});
     desk.take(1);
-    EXPECT_DEATH(desk->settle(copy, desk.now, desk.held, desk.freed), "O5 ");
+    EXPECT_DEATH(desk->settle(copy, desk.now, desk.held, desk.freed),
+                 "O5 a record that is terminal");
   }
 }
 
@@ -414,8 +434,7 @@ TEST(Window, O7_AHeldRecordIsFinishedByItsReport) {
   EXPECT_THAT(desk.take(), ElementsAre(1));
 }
 
-// ---- order
-// ---------------------------------------------------------------------------------------
+// ---- order ----
 
 TEST(Window, OrderNoneLendsContiguousSpansToAnyNumberOfRuns) {
   Desk desk(Order::none);
@@ -617,8 +636,90 @@ TEST(Window, WhatWaitedBehindARunIsNotMadeToWaitAgain) {
   EXPECT_THAT(desk.take(), ElementsAre(3));
 }
 
-// ---- revocation
-// ----------------------------------------------------------------------------------
+TEST(Window, WhatIsDueWhenItsRunComesBackIsReadyAtOnce) {
+  Window::Options options;
+  options.run_records_max = 3;
+  options.run_wait = milliseconds(10);
+  for (const Order order : {Order::key, Order::partition}) {
+    Desk desk(order, 0, 0, {}, options);
+    desk.admit(range(0, 3));
+    desk.take();
+    desk.admit({Desk::record(3)});
+    desk.now = Instant(milliseconds(11));
+    desk.settle(0, {R::done});
+    EXPECT_LE(desk->ready_at(), desk.now);
+    EXPECT_THAT(desk.take(), ElementsAre(3));
+  }
+}
+
+TEST(Window, AWaitThatEndedEarlyIsNotTakenForALaterOne) {
+  Window::Options options;
+  options.run_records_max = 2;
+  options.run_wait = milliseconds(10);
+  for (const Order order : {Order::key, Order::partition}) {
+    Desk desk(order, 0, 0, {}, options);
+    desk.admit({Desk::record(0)});
+    desk.admit({Desk::record(1)});
+    EXPECT_THAT(desk.take(), ElementsAre(0, 1)) << "full before its time";
+    desk.now = Instant(milliseconds(5));
+    desk.admit({Desk::record(2)});
+    EXPECT_EQ(desk->ready_at(), never) << "behind the run";
+    desk.settle(0, {R::done});
+    EXPECT_EQ(desk->ready_at(), Instant(milliseconds(15)));
+    desk.now = Instant(milliseconds(14));
+    EXPECT_THAT(desk.take(), IsEmpty());
+    desk.now = Instant(milliseconds(15));
+    EXPECT_THAT(desk.take(), ElementsAre(2));
+  }
+}
+
+TEST(Window, EveryQueueWaitsForItself) {
+  Window::Options options;
+  options.run_records_max = 2;
+  options.run_wait = milliseconds(10);
+  Desk desk(Order::key, 0, 0, {}, options);
+  desk.admit({Desk::record(0, 1)});
+  desk.now = Instant(milliseconds(2));
+  desk.admit({Desk::record(1, 2)});  // until 12
+  desk.now = Instant(milliseconds(4));
+  desk.admit({Desk::record(2, 2)});  // full
+  EXPECT_THAT(desk.take(), ElementsAre(1, 2));
+  desk.admit({Desk::record(3, 2)});  // until 14, once the run is back
+  EXPECT_EQ(desk->ready_at(), Instant(milliseconds(10)));
+  desk.now = Instant(milliseconds(10));
+  EXPECT_THAT(desk.take(), ElementsAre(0));
+  EXPECT_EQ(desk->ready_at(), never);
+  desk.settle(0, {R::done});
+  EXPECT_EQ(desk->ready_at(), Instant(milliseconds(14)));
+  desk.now = Instant(milliseconds(13));
+  EXPECT_THAT(desk.take(), IsEmpty());
+  desk.now = Instant(milliseconds(14));
+  EXPECT_THAT(desk.take(), ElementsAre(3));
+}
+
+TEST(Window, AWaitIsNotForgottenBehindOneThatEndedEarly) {
+  Window::Options options;
+  options.run_records_max = 2;
+  options.run_wait = milliseconds(10);
+  Desk desk(Order::key, 0, 0, {}, options);
+  desk.admit({Desk::record(0, 1)});  // until 10
+  desk.now = Instant(milliseconds(2));
+  desk.admit({Desk::record(1, 2)});  // until 12
+  desk.admit({Desk::record(2, 2)});  // full
+  EXPECT_THAT(desk.take(), ElementsAre(1, 2));
+  desk.settle(0, {R::done});
+  desk.now = Instant(milliseconds(6));
+  desk.admit({Desk::record(3, 2)});  // until 16
+  desk.now = Instant(milliseconds(10));
+  EXPECT_THAT(desk.take(), ElementsAre(0));
+  EXPECT_EQ(desk->ready_at(), Instant(milliseconds(16)));
+  desk.now = Instant(milliseconds(12));
+  EXPECT_THAT(desk.take(), IsEmpty());
+  desk.now = Instant(milliseconds(16));
+  EXPECT_THAT(desk.take(), ElementsAre(3));
+}
+
+// ---- revocation ----
 
 TEST(Window, R1_DroppingFreesWhatIsNotLentAndCompletesNothing) {
   for (const Order order : {Order::none, Order::key, Order::partition}) {
@@ -734,8 +835,7 @@ TEST(Window, R2_WithProgressAtTheStoreEveryLentLaneIsWorthWaitingFor) {
   EXPECT_FALSE(desk->can_still_advance());
 }
 
-// ---- store lanes
-// ---------------------------------------------------------------------------------
+// ---- store lanes ----
 
 TEST(Window, RecordsBelowTheStoredProgressOfTheirLaneAreTerminalAtOnce) {
   for (const Order order : {Order::key, Order::none}) {
@@ -851,8 +951,7 @@ TEST(WindowDeathTest, T3_EveryLaneIsActivated) {
   EXPECT_DEATH(Window(options, Offset(0), one), "T3 ");
 }
 
-// ---- memory
-// --------------------------------------------------------------------------------------
+// ---- memory ----
 
 TEST(Window, Q11_AMillionDoneRecordsBehindAStuckOneNeedAFewSegments) {
   for (const auto& [order, lanes] : std::vector<std::pair<Order, std::uint16_t>>{

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "support/allocation_count.hpp"
+#include "support/counting_new.hpp"
 #include "unit/runtime/run_bench.hpp"
 
 namespace tenure::runtime {
