@@ -331,8 +331,12 @@ void Engine::Impl::retire(PartitionOwner& owner, RetiredReason reason) {
   fields.push_back({"age_ms", milliseconds_of(now - owner.granted_at)});
   report(EventName::owner_retired, owner, std::move(fields));
 
-  // R9: whoever has had the drain budget already is not waited for.
-  owner.abandon_at = owner.runs_out == 0 ? never : frozen ? now : after(now, drain_budget());
+  // R9: whoever has had the drain budget already is not waited for. A drain that ended early (R2)
+  // has left some of it.
+  owner.abandon_at = never;
+  if (owner.runs_out > 0) {
+    owner.abandon_at = frozen ? std::max(now, *owner.drain_deadline) : after(now, drain_budget());
+  }
   ended.push_back(owner.ref);
   touch(owner);
   std::vector<Run*> doubtful_runs;

@@ -1,5 +1,7 @@
 #include "tenure/kafka/source.hpp"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -32,6 +34,19 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> owned{{
 // A client's end is waited for this long by the end of the source; one that handlers still hold
 // messages of, or whose question the broker does not answer, takes longer and is left alone.
 constexpr std::chrono::milliseconds burial_limit(500);
+
+/// A client that takes longer than that lives on while the process exits, when OpenSSL would free
+/// what the client's threads still use: a crash instead of the exit code (seen with a broker that
+/// was away). OpenSSL is told not to; the system frees it all. Before the first client of the
+/// process, else it is too late.
+void keep_openssl_until_the_end() {
+  using Init = int (*)(std::uint64_t options, const void* settings);
+  constexpr std::uint64_t no_atexit = 0x00080000;  // OPENSSL_INIT_NO_ATEXIT
+  // librdkafka may be built without it, or carry its own.
+  if (void* symbol = ::dlsym(RTLD_DEFAULT, "OPENSSL_init_crypto")) {
+    reinterpret_cast<Init>(symbol)(no_atexit, nullptr);
+  }
+}
 
 /// Counts the clients that are on their way out.
 struct Burials {
@@ -205,6 +220,7 @@ std::optional<std::string> check_property(const std::string& property, const std
 std::string client_version() { return rd_kafka_version_str(); }
 
 Result<std::unique_ptr<Source>> make_source(SourceOptions options) {
+  keep_openssl_until_the_end();
   if (rd_kafka_version() < client_version_required) {
     return fail(Code::invalid,
                 "librdkafka " + client_version() + " is too old: 2.14.2 or newer is required",

@@ -132,6 +132,8 @@ TEST(Demo, ItsFirstLineComesWithinASecond) {
   const auto began = ProgramRun::Clock::now();
   ASSERT_TRUE(run.says("demo: mock broker", milliseconds(5'000)));
   EXPECT_LT(ProgramRun::Clock::now() - began, seconds(1));
+  run.signal(SIGINT);
+  EXPECT_EQ(run.ends(seconds(10)), 2);
 }
 
 TEST(Demo, KeepsDatabaseAndLogsOnlyWhereItIsTold) {

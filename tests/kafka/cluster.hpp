@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tenure/ids.hpp"
+#include "tenure/kafka/source.hpp"
 
 namespace tenure::kafka {
 
@@ -46,6 +47,8 @@ inline rd_kafka_t* new_producer(const std::string& bootstrap, const Properties& 
   set_property(conf, "log_level", "0");
   set_property(conf, "message.max.bytes", "2000000");
   for (const auto& [name, value] : properties) set_property(conf, name, value);
+  // The first client of the process is to be a source's: it settles what happens at the exit.
+  EXPECT_FALSE(make_source({}).has_value());
   char reason[512];
   rd_kafka_t* made = rd_kafka_new(RD_KAFKA_PRODUCER, conf, reason, sizeof reason);
   EXPECT_NE(made, nullptr) << reason;

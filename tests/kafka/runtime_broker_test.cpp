@@ -12,7 +12,8 @@ class RuntimeOnBroker : public ::testing::TestWithParam<Protocol> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Protocols, RuntimeOnBroker,
-                         ::testing::Values(Protocol::cooperative, Protocol::consumer), protocol_name);
+                         ::testing::Values(Protocol::cooperative, Protocol::consumer),
+                         protocol_name);
 
 TEST_P(RuntimeOnBroker, KeptPartitionsAreHandledWithoutASecondOfSilenceAtTenJoins) {
   constexpr int partitions = 12;

@@ -742,8 +742,15 @@ class Process final : public Host {
       return;
     }
     const auto shown = engine_.snapshot(run.owner);
-    if (!shown || shown->state != OwnerState::active) {
-      fail("R1 dispatched while not active: p" + std::to_string(grant.partition) + "\n" + describe());
+    if (!shown) fail("O5 dispatched for an owner that is gone");
+    if (shown->state != OwnerState::active) {
+      // Decided inside the call that carries this out: the gate closes with the next commands.
+      const auto& next = commands_.commands;
+      const bool closes = std::any_of(next.begin(), next.end(), [&](const core::Command& command) {
+        const auto* close = std::get_if<core::CloseDispatch>(&command);
+        return close != nullptr && close->owner == run.owner;
+      });
+      if (!closes) fail("R1 dispatched while not active");
     }
     if (shown->suspect) fail("R8 dispatched while suspect");
     if (grant.log_went_back) fail("F8 dispatched though the log went back");

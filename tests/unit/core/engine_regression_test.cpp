@@ -469,6 +469,25 @@ TEST(EngineRegression, F6_AFrozenOwnerThatIsRefusedCommitsNothing) {
   EXPECT_EQ(rig.commits.size(), commits) << "R4: only while entitled";
 }
 
+TEST(EngineRegression, R9_Seed53473_AnEarlyDrainLeavesItsHandlersTheBudget) {
+  EngineOptions options = Rig::defaults();
+  options.order = Order::key;
+  options.concurrency = 1;
+  Rig rig(options);
+  const OwnerRef owner = rig.assign(0);
+  rig.deliver(owner, 0, 2, 100, 2);
+  rig.start_all();
+  rig.give_back(rig.run_with(0), RecordResult::park);
+  rig.revoke({0});
+  ASSERT_EQ(rig.revokes.size(), 1u) << "R2: 1 cannot be kept";
+  EXPECT_TRUE(rig.stopped.contains(owner.grant));
+  rig.advance(milliseconds(4900));
+  EXPECT_TRUE(rig.abandoned.empty());
+  EXPECT_EQ(rig.closes, 0) << "a parked record and a rebalance end no program";
+  rig.advance(milliseconds(200));
+  EXPECT_TRUE(rig.abandoned.contains(owner.grant));
+}
+
 TEST(EngineRegression, R9_TheSlotsOfAbandonedAsyncRunsAreTakenByOthers) {
   EngineOptions options = Rig::defaults();
   options.async = true;
