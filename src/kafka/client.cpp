@@ -32,7 +32,9 @@ constexpr std::chrono::seconds end_close_limit(10);
 constexpr Duration broker_session_default = std::chrono::seconds(45);
 constexpr Duration broker_heartbeat_default = std::chrono::seconds(5);
 
-void wake(rd_kafka_t*, void* opaque) { static_cast<Waker*>(opaque)->call(); }
+void wake(rd_kafka_t*, void* opaque) {
+  static_cast<Waker*>(opaque)->call();
+}
 
 Uuid uuid_of(const rd_kafka_Uuid_t* id) {
   Uuid uuid;
@@ -258,11 +260,10 @@ Result<std::unique_ptr<Client>> Client::create(const SourceOptions& options, Sou
   // Ours, see ADR 0001 and 0004: starts are resolved by the engine, ends of partitions tell where
   // the fetch has passed (F3, F7), commits are explicit (C4).
   using Property = std::pair<const char*, const char*>;
-  for (const auto& [name, value] : {Property{"enable.auto.commit", "false"},
-                                    Property{"enable.auto.offset.store", "false"},
-                                    Property{"auto.offset.reset", "error"},
-                                    Property{"enable.partition.eof", "true"},
-                                    Property{"log.queue", "true"}}) {
+  for (const auto& [name, value] :
+       {Property{"enable.auto.commit", "false"}, Property{"enable.auto.offset.store", "false"},
+        Property{"auto.offset.reset", "error"}, Property{"enable.partition.eof", "true"},
+        Property{"log.queue", "true"}}) {
     if (!set(name, value)) {
       return fail(Code::internal, std::string("client property ") + name + ": " + reason);
     }
@@ -311,8 +312,8 @@ Client::~Client() {
   group_inquiry_.reset();
   leader_inquiry_.reset();
   if (client_ == nullptr) return;
-  for (rd_kafka_queue_t* queue : {consumer_queue_.get(), data_queue_.get(), reply_queue_.get(),
-                                  close_queue_.get()}) {
+  for (rd_kafka_queue_t* queue :
+       {consumer_queue_.get(), data_queue_.get(), reply_queue_.get(), close_queue_.get()}) {
     if (queue != nullptr) rd_kafka_queue_cb_event_enable(queue, nullptr, nullptr);
   }
   if (!closed_ && (closing_ || !unanswered_.empty())) end_close();
@@ -397,7 +398,7 @@ void Client::ask_broker_times(MembershipTimes times) {
       sink_.client_log(Level::info, "TIMES",
                        "the broker does not tell the session timeout of this group (" +
                            std::string(name(error)) +
-                                 "): Apache Kafka's default, 45 s, is assumed");
+                           "): Apache Kafka's default, 45 s, is assumed");
     };
   });
 }
@@ -435,11 +436,20 @@ void Client::serve(rd_kafka_queue_t* queue) {
     const EventHandle event(rd_kafka_queue_poll(queue, 0));
     if (!event) return;
     switch (rd_kafka_event_type(event.get())) {
-      case RD_KAFKA_EVENT_REBALANCE: on_rebalance(event.get()); break;
-      case RD_KAFKA_EVENT_OFFSET_COMMIT: on_commit(event.get()); break;
-      case RD_KAFKA_EVENT_ERROR: on_error(event.get()); break;
-      case RD_KAFKA_EVENT_LOG: on_log(event.get()); break;
-      default: break;
+      case RD_KAFKA_EVENT_REBALANCE:
+        on_rebalance(event.get());
+        break;
+      case RD_KAFKA_EVENT_OFFSET_COMMIT:
+        on_commit(event.get());
+        break;
+      case RD_KAFKA_EVENT_ERROR:
+        on_error(event.get());
+        break;
+      case RD_KAFKA_EVENT_LOG:
+        on_log(event.get());
+        break;
+      default:
+        break;
     }
   }
 }
@@ -819,8 +829,8 @@ void Client::hand_over(std::span<rd_kafka_message_t* const> messages) {
       record.bytes = static_cast<std::uint32_t>(message->key_len + message->len);
       record.leader_epoch = LeaderEpoch(rd_kafka_message_leader_epoch(message));
       if (hash_ == SourceOptions::Hash::key && message->key != nullptr) {
-        record.hash = xxh64(
-            std::span<const char>(static_cast<const char*>(message->key), message->key_len));
+        record.hash =
+            xxh64(std::span<const char>(static_cast<const char*>(message->key), message->key_len));
       } else if (hash_ != SourceOptions::Hash::none) {
         record.hash = xxh64_of_offset(message->offset);
       }
@@ -906,8 +916,8 @@ void Client::on_commit(rd_kafka_event_t* event) {
 }
 
 void Client::read_committed(ReadId id, std::span<const TopicPartition> partitions) {
-  group_inquiry_->ask([this, id, asked = std::vector<TopicPartition>(partitions.begin(),
-                                                                     partitions.end())](
+  group_inquiry_->ask([this, id,
+                       asked = std::vector<TopicPartition>(partitions.begin(), partitions.end())](
                           const std::atomic<bool>& stopped) {
     PartitionList list;
     for (const TopicPartition& partition : asked) list.add(partition);
@@ -939,19 +949,18 @@ void Client::read_committed(ReadId id, std::span<const TopicPartition> partition
 }
 
 void Client::read_topics(ReadId id, std::span<const std::string> topics) {
-  leader_inquiry_->ask(
-      [this, id, asked = std::vector<std::string>(topics.begin(), topics.end())](
-          const std::atomic<bool>& stopped) -> Inquiry::Answer {
-        DescribedTopics described = ask_topics(client_, id, asked, stopped);
-        return [this, described = std::move(described)] {
-          if (described.without_ids) {
-            sink_.client_log(Level::warn, "TOPICID",
-                             "the broker tells no topic ids: a recreated topic cannot be told "
-                             "from the old one");
-          }
-          sink_.topics_read(described.read);
-        };
-      });
+  leader_inquiry_->ask([this, id, asked = std::vector<std::string>(topics.begin(), topics.end())](
+                           const std::atomic<bool>& stopped) -> Inquiry::Answer {
+    DescribedTopics described = ask_topics(client_, id, asked, stopped);
+    return [this, described = std::move(described)] {
+      if (described.without_ids) {
+        sink_.client_log(Level::warn, "TOPICID",
+                         "the broker tells no topic ids: a recreated topic cannot be told "
+                         "from the old one");
+      }
+      sink_.topics_read(described.read);
+    };
+  });
 }
 
 void Client::read_log_ends(ReadId id, std::span<const TopicPartition> partitions) {

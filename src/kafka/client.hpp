@@ -78,15 +78,15 @@ class Client {
  private:
   struct Granted {
     TopicPartition partition;
-    OwnerRef owner;           // none: nothing is handed over
+    OwnerRef owner;  // none: nothing is handed over
     QueueHandle queue;
     bool started = false;
     bool flow_wanted = true;
-    bool stopped = false;     // by an error of its own: a seek is refused, it is assigned anew
-    bool start_due = false;   // start() was asked, the client has not taken it yet
+    bool stopped = false;    // by an error of its own: a seek is refused, it is assigned anew
+    bool start_due = false;  // start() was asked, the client has not taken it yet
     Offset start;
     LeaderEpoch start_leader_epoch = no_leader_epoch;
-    Offset expected;          // next offset to hand over
+    Offset expected;  // next offset to hand over
   };
   struct Request {
     std::vector<CommitLine> lines;

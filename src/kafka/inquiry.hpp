@@ -44,8 +44,8 @@ class Inquiry {
   std::function<void()> waker_;
   std::mutex mutex_;
   std::condition_variable wake_;
-  std::deque<Question> questions_;  // guarded by mutex_
-  std::vector<Answer> answers_;     // guarded by mutex_
+  std::deque<Question> questions_;    // guarded by mutex_
+  std::vector<Answer> answers_;       // guarded by mutex_
   std::atomic<bool> stopped_{false};  // changes under mutex_
   std::thread thread_;
 };

@@ -139,8 +139,7 @@ class KafkaSource final : public Source {
     }
   }
 
-  void view(std::span<const MessageHandle> messages,
-            std::span<MessageView> views) const override {
+  void view(std::span<const MessageHandle> messages, std::span<MessageView> views) const override {
     for (std::size_t i = 0; i < messages.size(); ++i) {
       const auto* message = static_cast<const rd_kafka_message_t*>(messages[i]);
       MessageView& view = views[i];
@@ -164,11 +163,11 @@ class KafkaSource final : public Source {
     const char* name = nullptr;
     const void* value = nullptr;
     std::size_t size = 0;
-    for (std::size_t i = 0; rd_kafka_header_get_all(headers, i, &name, &value, &size) ==
-                            RD_KAFKA_RESP_ERR_NO_ERROR;
+    for (std::size_t i = 0;
+         rd_kafka_header_get_all(headers, i, &name, &value, &size) == RD_KAFKA_RESP_ERR_NO_ERROR;
          ++i) {
-      found.emplace_back(name, value == nullptr ? Bytes()
-                                                : Bytes(static_cast<const char*>(value), size));
+      found.emplace_back(name,
+                         value == nullptr ? Bytes() : Bytes(static_cast<const char*>(value), size));
     }
     return found;
   }
@@ -217,7 +216,9 @@ std::optional<std::string> check_property(const std::string& property, const std
   return std::string(reason);
 }
 
-std::string client_version() { return rd_kafka_version_str(); }
+std::string client_version() {
+  return rd_kafka_version_str();
+}
 
 Result<std::unique_ptr<Source>> make_source(SourceOptions options) {
   keep_openssl_until_the_end();

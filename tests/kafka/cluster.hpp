@@ -221,8 +221,8 @@ class BrokerProcess {
 
  protected:
   std::string run(const std::string& arguments) const {
-    const std::string command = std::string(TENURE_TOOLS_DIR) + "/kafka " + arguments + " --dir " +
-                                folder_.file("cluster");
+    const std::string command =
+        std::string(TENURE_TOOLS_DIR) + "/kafka " + arguments + " --dir " + folder_.file("cluster");
     FILE* pipe = ::popen(command.c_str(), "r");
     EXPECT_NE(pipe, nullptr);
     std::string answer;

@@ -52,7 +52,9 @@ class HandDriven : public SourceSink {
     }
   }
   /// Polls for `time`; for what must not happen.
-  void during(std::chrono::milliseconds time) { until([] { return false; }, time); }
+  void during(std::chrono::milliseconds time) {
+    until([] { return false; }, time);
+  }
   void open() {
     const auto opened = source->open(*this, [this] {
       const std::lock_guard lock(mutex_);

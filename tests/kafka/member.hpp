@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/pace.hpp"
 #include "kafka/cluster.hpp"
+#include "support/pace.hpp"
 #include "tenure/kafka/source.hpp"
 #include "tenure/port/observer.hpp"
 #include "tenure/runtime.hpp"

@@ -59,7 +59,7 @@ TEST_P(RuntimeOnBroker, KeptPartitionsAreHandledWithoutASecondOfSilenceAtTenJoin
   std::cout << "silence of kept partitions through the whole runtime at " << joins << " joins, "
             << name(GetParam()) << ": p50 " << silences[joins / 2] << " ms, worst "
             << silences.back() << " ms\n";
-  EXPECT_LT(silences[joins / 2], 900) << "the request that wakes the fetch is missing";
+  EXPECT_LT(silences[joins / 2], 400) << "the request that wakes the fetch is missing";
 }
 
 }  // namespace

@@ -89,7 +89,9 @@ TEST(RuntimeFaultsKip848, R11_UnreleasedInstanceIdIsWaitedOutByNewClients) {
   const auto events = std::make_shared<EventLog>();
   Member running(handled.builder(),
                  {source_for(cluster, Protocol::consumer, "t", "g", {{"group.instance.id", "one"}}),
-                  nullptr, nullptr, {events}});
+                  nullptr,
+                  nullptr,
+                  {events}});
   ASSERT_TRUE(wait_for([&] { return handled.distinct() == 60; }));
   EXPECT_EQ(events->count(EventName::client_fatal), 4);
   EXPECT_EQ(running.end().reason, StopReport::Reason::drained);
@@ -166,10 +168,9 @@ TEST_P(RuntimeFaults, O6_AStoreThatIsLockedForTenSecondsDoesNotStopKeptPartition
     };
     const auto active = [](Member& member) {
       const Status status = member.status();
-      return std::count_if(status.owners.begin(), status.owners.end(),
-                           [](const OwnerStatus& owner) {
-                             return owner.state == OwnerState::active;
-                           });
+      return std::count_if(
+          status.owners.begin(), status.owners.end(),
+          [](const OwnerStatus& owner) { return owner.state == OwnerState::active; });
     };
     auto first = member_of(true);
     EXPECT_TRUE(wait_for([&] { return active(*first) == 6; }));
@@ -184,9 +185,8 @@ TEST_P(RuntimeFaults, O6_AStoreThatIsLockedForTenSecondsDoesNotStopKeptPartition
     for (const OwnerStatus& owner : first->status().owners) kept.push_back(owner.partition.value());
     const double gap = starts.longest_gap(kept);
     if (locked) {
-      EXPECT_TRUE(wait_for([&] {
-        return std::chrono::steady_clock::now() - locked_at > seconds(10);
-      }));
+      EXPECT_TRUE(
+          wait_for([&] { return std::chrono::steady_clock::now() - locked_at > seconds(10); }));
       EXPECT_EQ(active(*second), 0) << "T1 waits for the store";
       EXPECT_EQ(active(*first), 3);
       database.run("commit");

@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/pace.hpp"
 #include "kafka/member.hpp"
+#include "support/pace.hpp"
 
 namespace tenure::kafka {
 
@@ -73,8 +73,8 @@ class Starts {
     for (const int partition : partitions) {
       const auto& times = times_[partition];
       for (std::size_t i = 1; i < times.size(); ++i) {
-        longest = std::max(longest, std::chrono::duration<double, std::milli>(
-                                        times[i] - times[i - 1]).count());
+        longest = std::max(
+            longest, std::chrono::duration<double, std::milli>(times[i] - times[i - 1]).count());
       }
     }
     return longest;

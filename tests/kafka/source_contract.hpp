@@ -70,8 +70,7 @@ TEST_P(SourceContract, O6_NothingIsDeliveredBeforeTheStartAndNothingBelowIt) {
   EXPECT_EQ(member->of(p(0)), range(40, 100));
   EXPECT_TRUE(member->of(p(1)).empty());
   // F3: the end of the partition says where the fetch has passed.
-  EXPECT_TRUE(
-      member->until([&] { return member->reached_at[member->owners[p(0)].grant] == 100; }));
+  EXPECT_TRUE(member->until([&] { return member->reached_at[member->owners[p(0)].grant] == 100; }));
 }
 
 TEST_P(SourceContract, R5b_MemberAndEpochAreReadAtEachEventAndTheTimesAreKnownBefore) {
@@ -149,9 +148,8 @@ TEST_P(SourceContract, R5_AHandOverDeliversEachPartitionUnderOneOwnerAtATime) {
   ASSERT_TRUE(first->until([&] { return first->owners.size() == 4; }));
   for (int i = 0; i < 4; ++i) first->start(p(i), 0);
   ASSERT_TRUE(first->until([&] {
-    return std::all_of(first->owners.begin(), first->owners.end(), [&](const auto& owned) {
-      return first->of(owned.first).size() == 20;
-    });
+    return std::all_of(first->owners.begin(), first->owners.end(),
+                       [&](const auto& owned) { return first->of(owned.first).size() == 20; });
   }));
   const std::map<TopicPartition, OwnerRef> before = first->owners;
   first->hold_revokes = true;

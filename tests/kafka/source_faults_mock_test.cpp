@@ -21,13 +21,14 @@ std::string protocol_name(const ::testing::TestParamInfo<Protocol>& info) {
   return std::string(name(info.param));
 }
 
-TopicPartition p(int number) { return {"t", Partition(number)}; }
+TopicPartition p(int number) {
+  return {"t", Partition(number)};
+}
 
 class SourceFaults : public ::testing::TestWithParam<Protocol> {
  protected:
   std::unique_ptr<HandDriven> join(Properties extra = {}) {
-    auto member =
-        std::make_unique<HandDriven>(cluster, "g", "t", GetParam(), std::move(extra));
+    auto member = std::make_unique<HandDriven>(cluster, "g", "t", GetParam(), std::move(extra));
     EXPECT_TRUE(member->until([&] { return member->owners.size() == 3; }));
     return member;
   }
@@ -35,7 +36,7 @@ class SourceFaults : public ::testing::TestWithParam<Protocol> {
 };
 INSTANTIATE_TEST_SUITE_P(Protocols, SourceFaults,
                          ::testing::Values(Protocol::eager, Protocol::cooperative,
-                                         Protocol::consumer),
+                                           Protocol::consumer),
                          protocol_name);
 
 // ---- C2: the outcome of each line of a commit ---------------------------------------------------
@@ -59,25 +60,29 @@ std::vector<Injected> table() {
       {"not_coordinator_once", {RD_KAFKA_RESP_ERR_NOT_COORDINATOR}, BrokerError::none},
       {"coordinator_away_once", {RD_KAFKA_RESP_ERR_COORDINATOR_NOT_AVAILABLE}, BrokerError::none},
       // Never retried.
-      {"rebalance_in_progress", {RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS},
+      {"rebalance_in_progress",
+       {RD_KAFKA_RESP_ERR_REBALANCE_IN_PROGRESS},
        BrokerError::rebalance_in_progress},
-      {"illegal_generation", {RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION},
+      {"illegal_generation",
+       {RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION},
        BrokerError::illegal_generation},
       {"unknown_member", {RD_KAFKA_RESP_ERR_UNKNOWN_MEMBER_ID}, BrokerError::unknown_member_id},
-      {"fenced_instance", {RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID},
-       BrokerError::fenced_instance_id},
+      {"fenced_instance", {RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID}, BrokerError::fenced_instance_id},
       {"stale_epoch", {RD_KAFKA_RESP_ERR_STALE_MEMBER_EPOCH}, BrokerError::stale_member_epoch},
-      {"fenced_epoch", {RD_KAFKA_RESP_ERR_FENCED_MEMBER_EPOCH},
-       BrokerError::fenced_member_epoch},
+      {"fenced_epoch", {RD_KAFKA_RESP_ERR_FENCED_MEMBER_EPOCH}, BrokerError::fenced_member_epoch},
       {"network_exception", {RD_KAFKA_RESP_ERR_NETWORK_EXCEPTION}, BrokerError::transport},
       {"unknown", {RD_KAFKA_RESP_ERR_UNKNOWN}, BrokerError::other},
-      {"topic_authorization", {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED},
+      {"topic_authorization",
+       {RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED},
        BrokerError::not_authorized},
-      {"group_authorization", {RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED},
+      {"group_authorization",
+       {RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED},
        BrokerError::not_authorized},
-      {"metadata_too_large", {RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE},
+      {"metadata_too_large",
+       {RD_KAFKA_RESP_ERR_OFFSET_METADATA_TOO_LARGE},
        BrokerError::metadata_too_large},
-      {"commit_size", {RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE},
+      {"commit_size",
+       {RD_KAFKA_RESP_ERR_INVALID_COMMIT_OFFSET_SIZE},
        BrokerError::metadata_too_large},
   };
 }
@@ -245,9 +250,8 @@ TEST(SourceFaultsKip848, R6_AFencedMemberEpochIsALossAndTheMemberJoinsAgain) {
   HandDriven member(cluster, "g", "t", Protocol::consumer);
   ASSERT_TRUE(member.until([&] { return member.owners.size() == 3; }));
   cluster.fail(api_consumer_heartbeat, {RD_KAFKA_RESP_ERR_FENCED_MEMBER_EPOCH});
-  ASSERT_TRUE(member.until([&] {
-    return member.rebalances.size() >= 3 && member.owners.size() == 3;
-  }));
+  ASSERT_TRUE(
+      member.until([&] { return member.rebalances.size() >= 3 && member.owners.size() == 3; }));
   EXPECT_TRUE(member.rebalances[1].lost);
   EXPECT_EQ(member.rebalances[1].kind, Rebalance::Kind::revoke);
   EXPECT_TRUE(member.client_errors.empty() ||
@@ -409,8 +413,8 @@ TEST_P(SourceFaults, NoCallOfTheLoopThreadWaitsForABrokerThatIsAway) {
   const auto timed = [&](const char* what, const std::function<void()>& call) {
     const auto begin = std::chrono::steady_clock::now();
     call();
-    const double took = std::chrono::duration<double, std::milli>(
-                            std::chrono::steady_clock::now() - begin).count();
+    const double took =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     worst = std::max(worst, took);
     EXPECT_LT(took, 500) << what;
   };

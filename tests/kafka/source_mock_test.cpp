@@ -3,7 +3,9 @@
 
 namespace tenure::kafka {
 
-std::shared_ptr<Cluster> contract_cluster() { return std::make_shared<MockCluster>(); }
+std::shared_ptr<Cluster> contract_cluster() {
+  return std::make_shared<MockCluster>();
+}
 
 namespace {
 

@@ -206,11 +206,17 @@ class Run(scenario.Scenario):
                               f"{self.options.records} acknowledged")
         evidence.ends += self.ends_before_stop
         for member in self.members:
-            for event in member.events():
-                self.counts[event["event"]] += 1
-                if event["event"] == "app.stopped":
-                    self.counts["refused at the end"] += event.get("refused") or 0
+            self.count_events(member)
         return judges.judge(evidence, self.sights(evidence))
+
+    def count_events(self, member):
+        events = collections.Counter(event["event"] for event in member.events())
+        self.counts.update(events)
+        for event in member.events("app.stopped"):
+            self.counts["refused at the end"] += event["refused"]
+            if event["refused"] != events["effect.refused"]:
+                raise rig.Broken(f"app.stopped of {member.name} counts refused {event['refused']}, "
+                                 f"its history has {events['effect.refused']} effect.refused")
 
     def sights(self, evidence):
         writer_of = dict(evidence.activated_by)

@@ -352,6 +352,20 @@ TEST(WindowDeathTest, O5_ARunIsSettledOnce) {
   }
 }
 
+TEST(WindowDeathTest, O5_ARunIsNotSettledInPlaceOfTheNextOneOfItsKey) {
+  for (const R second : {R::done, R::retry}) {
+    Desk desk(Order::key);
+    desk.admit({Desk::record(0, 1), Desk::record(1, 2), Desk::record(2, 2)});
+    desk.take(1);
+    desk.take(1);
+    core::Run copy = desk.runs[1];
+    copy.records[0].result = second;
+    desk.settle(1, {R::done});
+    ASSERT_THAT(desk.take(1), ElementsAre(2));
+    EXPECT_DEATH(desk->settle(copy, desk.now, desk.held, desk.freed), "O5 a run is settled once");
+  }
+}
+
 TEST(WindowDeathTest, O5_ARunOfOrderPartitionIsSettledOnce) {
   for (const R second : {R::done, R::unstarted}) {
     Desk desk(Order::partition);
