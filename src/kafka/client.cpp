@@ -316,26 +316,25 @@ Client::~Client() {
        {consumer_queue_.get(), data_queue_.get(), reply_queue_.get(), close_queue_.get()}) {
     if (queue != nullptr) rd_kafka_queue_cb_event_enable(queue, nullptr, nullptr);
   }
-  if (!closed_) end_close();
+  if (!closed_ && (closing_ || !unanswered_.empty())) end_close();
   granted_.clear();
   close_queue_.reset();
   reply_queue_.reset();
   data_queue_.reset();
   consumer_queue_.reset();
-  // The group has been left, as far as its coordinator could be reached.
+  // The group was left by close(), or is not to be left now: both without waiting for anybody.
   rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-/// Leaves the group: a rebalance that nobody answers any more would hold up the others, and, now and
-/// then, the client's own destruction for ever.
+/// A rebalance that nobody answers any more would hold up the group, a close that waits for such an
+/// answer the client's destruction, for ever. So it leaves.
 void Client::end_close() {
   if (!closing_) {
     const ErrorHandle failed(rd_kafka_consumer_close_queue(client_, close_queue_.get()));
     if (failed) return;  // after a fatal error there is nothing to leave
   }
   const auto limit = std::chrono::steady_clock::now() + end_close_limit;
-  // Only what is waited for: a call that meets the end of the group's side never returns.
-  if (!unanswered_.empty()) rd_kafka_assign(client_, nullptr);
+  rd_kafka_assign(client_, nullptr);
   while (rd_kafka_consumer_closed(client_) == 0 && std::chrono::steady_clock::now() < limit) {
     const EventHandle event(rd_kafka_queue_poll(close_queue_.get(), 100));
     if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) {
@@ -474,7 +473,7 @@ void Client::on_rebalance(rd_kafka_event_t* event) {
       rebalance.partitions.push_back(partition_of(list->elems[i]));
     }
   }
-  rebalance.member = read_member();
+  rebalance.member = member();
   unanswered_.insert(rebalance.id);
   sink_.rebalance(rebalance);
 }
@@ -506,13 +505,8 @@ void Client::on_log(rd_kafka_event_t* event) {
 }
 
 Member Client::member() const {
-  // Asked while the group's side is ending, the client may never answer.
-  return closing_ ? Member{} : read_member();
-}
-
-Member Client::read_member() const {
   Member member;
-  const GroupMetadata metadata(rd_kafka_consumer_group_metadata(client_));
+  const GroupMetadata metadata(closed_ ? nullptr : rd_kafka_consumer_group_metadata(client_));
   if (!metadata) return member;
   const char* id = rd_kafka_consumer_group_metadata_member_id(metadata.get());
   const char* instance = rd_kafka_consumer_group_metadata_group_instance_id(metadata.get());

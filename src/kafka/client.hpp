@@ -107,7 +107,6 @@ class Client {
   void forward(Granted& granted, bool open);
   void wake_started();
   void end_close();
-  [[nodiscard]] Member read_member() const;
   void ask_times();
   void ask_broker_times(MembershipTimes times);
   [[nodiscard]] bool any_granted(bool (*matches)(const Granted&)) const;
