@@ -316,31 +316,36 @@ Client::~Client() {
        {consumer_queue_.get(), data_queue_.get(), reply_queue_.get(), close_queue_.get()}) {
     if (queue != nullptr) rd_kafka_queue_cb_event_enable(queue, nullptr, nullptr);
   }
-  if (!closed_ && (closing_ || !unanswered_.empty())) end_close();
+  if (!closed_) end_close();
   granted_.clear();
   close_queue_.reset();
   reply_queue_.reset();
   data_queue_.reset();
   consumer_queue_.reset();
-  // The group was left by close(), or is not to be left now: both without waiting for anybody.
+  // The group has been left, as far as its coordinator could be reached.
   rd_kafka_destroy_flags(client_, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
 }
 
-/// A rebalance that nobody answers any more would hold up the group, a close that waits for such an
-/// answer the client's destruction, for ever. So it leaves.
+/// Leaves the group: a rebalance that nobody answers any more would hold up the others, and, now
+/// and then, the client's own destruction for ever.
 void Client::end_close() {
   if (!closing_) {
     const ErrorHandle failed(rd_kafka_consumer_close_queue(client_, close_queue_.get()));
     if (failed) return;  // after a fatal error there is nothing to leave
   }
   const auto limit = std::chrono::steady_clock::now() + end_close_limit;
-  rd_kafka_assign(client_, nullptr);
+  if (!unanswered_.empty()) answer_close();
   while (rd_kafka_consumer_closed(client_) == 0 && std::chrono::steady_clock::now() < limit) {
     const EventHandle event(rd_kafka_queue_poll(close_queue_.get(), 100));
-    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) {
-      rd_kafka_assign(client_, nullptr);
-    }
+    if (event && rd_kafka_event_type(event.get()) == RD_KAFKA_EVENT_REBALANCE) answer_close();
   }
+}
+
+/// The first answer after a close gives everything away, whatever it answers. A second one could
+/// meet the end of the group's side and would then never return.
+bool Client::answer_close() {
+  if (!std::exchange(close_answered_, true)) rd_kafka_assign(client_, nullptr);
+  return true;
 }
 
 void Client::bury(std::unique_ptr<Client> client, std::function<void()> ended) {
@@ -473,7 +478,7 @@ void Client::on_rebalance(rd_kafka_event_t* event) {
       rebalance.partitions.push_back(partition_of(list->elems[i]));
     }
   }
-  rebalance.member = member();
+  rebalance.member = read_member();
   unanswered_.insert(rebalance.id);
   sink_.rebalance(rebalance);
 }
@@ -505,8 +510,13 @@ void Client::on_log(rd_kafka_event_t* event) {
 }
 
 Member Client::member() const {
+  // Asked while the group's side is ending, the client may never answer.
+  return closing_ ? Member{} : read_member();
+}
+
+Member Client::read_member() const {
   Member member;
-  const GroupMetadata metadata(closed_ ? nullptr : rd_kafka_consumer_group_metadata(client_));
+  const GroupMetadata metadata(rd_kafka_consumer_group_metadata(client_));
   if (!metadata) return member;
   const char* id = rd_kafka_consumer_group_metadata_member_id(metadata.get());
   const char* instance = rd_kafka_consumer_group_metadata_group_instance_id(metadata.get());
@@ -540,6 +550,7 @@ void Client::forward(Granted& granted, bool open) {
 
 bool Client::answer_assign(RebalanceId id, std::span<const GrantedPartition> list) {
   if (unanswered_.erase(id) == 0) return false;
+  if (closing_) return answer_close();
   PartitionList added;
   std::vector<std::unique_ptr<Granted>> fresh;
   for (const GrantedPartition& row : list) {
@@ -577,6 +588,7 @@ bool Client::answer_assign(RebalanceId id, std::span<const GrantedPartition> lis
 
 bool Client::answer_revoke(RebalanceId id, std::span<const TopicPartition> list) {
   if (unanswered_.erase(id) == 0) return false;
+  if (closing_) return answer_close();
   PartitionList removed;
   std::vector<std::unique_ptr<Granted>> outdated;
   for (const TopicPartition& partition : list) {

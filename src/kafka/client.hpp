@@ -107,6 +107,8 @@ class Client {
   void forward(Granted& granted, bool open);
   void wake_started();
   void end_close();
+  bool answer_close();
+  [[nodiscard]] Member read_member() const;
   void ask_times();
   void ask_broker_times(MembershipTimes times);
   [[nodiscard]] bool any_granted(bool (*matches)(const Granted&)) const;
@@ -129,6 +131,7 @@ class Client {
   QueueHandle close_queue_;
   bool closing_ = false;
   bool closed_ = false;
+  bool close_answered_ = false;
   bool given_up_ = false;
 
   std::map<std::string, std::map<std::int32_t, std::unique_ptr<Granted>>, std::less<>> granted_;
